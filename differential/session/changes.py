@@ -64,6 +64,14 @@ class Change(NamedTuple):
         return frame_of(names, (*self.rows, time, self.diff), kind)
 
 
+class RetainedChanges(NamedTuple):
+    """What the commits after `since` have changed. Their marks begin with `label`, a short name of the stream."""
+
+    label: str
+    since: int
+    changes: list[Change]
+
+
 def _free(name: str, taken: tuple[str, ...]) -> str:
     """Return a name that no column has yet."""
     return _free(f"{name}_", taken) if name in taken else name

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 from differential.data.updates import Updates
 from differential.durable import rows
@@ -61,19 +61,6 @@ def begun(at: int) -> dict[str, Any]:
     return {"created": at, "token": token_hex(4)}
 
 
-class RetainedChanges(NamedTuple):
-    """What commits have changed in a durable table or view, after the commit `since`, and the name of these commits."""
-
-    stream: str
-    since: int
-    changes: list[Change]
-
-    @property
-    def label(self) -> str:
-        """A short name of the stream."""
-        return _digest(self.stream)
-
-
 @dataclass(frozen=True, eq=False)
 class Retained:
     """The changes of a table or durable view, and what is retained of them for a sink. Use under the catalog's lock.
@@ -100,7 +87,7 @@ class Retained:
         That of a table depends on its columns and their order, because a table keeps its rows if these change.
         """
         stream = stream_of(self.identity, self.item.name, self.about)
-        return stream if self.item.kind == "view" else f"{stream}/{_digest(repr(self.item.columns(0)))}"
+        return stream if self.item.kind == "view" else f"{stream}/{digest(repr(self.item.columns(0)))}"
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -159,5 +146,6 @@ class Retained:
             self.attempt(lambda: writer.note({f"{_PREFIX}{self.sink}": None}))
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return a short digest."""
     return sha256(text.encode()).hexdigest()[:8]

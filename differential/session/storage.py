@@ -32,11 +32,11 @@ from differential.durable.manifest import Manifest, Position
 from differential.durable.places import Directory, Stores, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
-from differential.session.changes import Change, Changes
+from differential.session.changes import Change, Changes, RetainedChanges
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
 from differential.session.kept import Kept, check_columns, ends_before, noted_as, position_of
-from differential.session.retained import Reaches, Retained, RetainedChanges, begun, stream_of
+from differential.session.retained import Reaches, Retained, begun, digest, stream_of
 from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError, StateError, TimelyError
@@ -208,8 +208,8 @@ class SessionStorage:
             return None
         retained = self._retained(item, "", Reaches())
         since = max(retained.since(), self.last - PAST)
-        stream = stream_of(self._identity, item.name, retained.about)
-        return RetainedChanges(stream, since, retained.changes(since, self.last))
+        label = digest(stream_of(self._identity, item.name, retained.about))
+        return RetainedChanges(label, since, retained.changes(since, self.last))
 
     def _is_durable(self, item: Item) -> bool:
         return item.name in self._tables if item.kind == "table" else any(each is item for each, _ in self._views)

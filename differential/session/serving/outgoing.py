@@ -13,17 +13,13 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from differential.session.catalog import Catalog
-from differential.session.changes import Change, Changes
+from differential.session.changes import Change, Changes, RetainedChanges
 from differential.session.item import Item
 from differential.session.serving.form import messages
 from timely.errors import DataError, TimelyError
-
-if TYPE_CHECKING:
-    from differential.session.retained import RetainedChanges
-
 
 CLOSED = "the session is no longer served"
 """The reason for the end of all streams when the server closes."""
@@ -89,7 +85,7 @@ class Hub:
 
     def __init__(self, catalog: Catalog, item: Item, backlog: int, queue: int) -> None:
         self.item = item
-        self.label = secrets.token_hex(4)
+        self.label = ""
         self._catalog = catalog
         self._limit = backlog
         self._queue = queue
@@ -168,23 +164,15 @@ class Hub:
 
     async def _joined(self) -> Changes:
         """Take what is retained of a durable table or view, and return the changes that follow."""
-        changes, past, self._since = await asyncio.to_thread(self._followed)
+        changes, past = await asyncio.to_thread(followed, self._catalog, self.item)
+        self.label, self._since = past.label, past.since
         try:
-            if past is not None:
-                self.label, self._since = past.label, past.since
-                for change in past.changes:
-                    self._add(change)
+            for change in past.changes:
+                self._add(change)
         except BaseException:
             changes.close()
             raise
         return changes
-
-    def _followed(self) -> tuple[Changes, RetainedChanges | None, int]:
-        catalog = self._catalog
-        with catalog.exclusive():
-            past = None if catalog.storage is None else catalog.storage.past(self.item)
-            # In this order: `follow` waits for a commit that an interrupt has left to the workers; then it is `last`.
-            return catalog.follow(self.item), past, catalog.last
 
     def _add(self, change: Change) -> None:
         found = messages("changes", change.time, self.label, change.columns, change.rows, change.diff.tolist())
@@ -237,6 +225,18 @@ class SessionHubs:
         self._is_closed = True
         for hub in self._hubs.values():
             await hub.close(CLOSED)
+
+
+def followed(catalog: Catalog, item: Item, made_by: str | None = None) -> tuple[Changes, RetainedChanges]:
+    """Return what each commit from now on changes, and what is retained of the commits before.
+
+    That is nothing, under a random label, unless it is a durable table or view. `made_by` is as in `Catalog.follow`.
+    """
+    with catalog.exclusive():
+        past = None if catalog.storage is None else catalog.storage.past(item)
+        # In this order: `follow` waits for a commit that an interrupt has left to the workers; then it is `last`.
+        changes = catalog.follow(item, made_by)
+        return changes, past or RetainedChanges(secrets.token_hex(4), catalog.last, [])
 
 
 def commit_of(mark: str | None, hub: Hub) -> int | None:

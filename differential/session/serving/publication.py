@@ -8,13 +8,13 @@ without a mark, or with a mark after which commits are not kept, receives a snap
 
 from __future__ import annotations
 
-import secrets
 from collections import deque
 from threading import Lock, Thread
 
 from differential.session.catalog import Catalog
 from differential.session.changes import Change
 from differential.session.item import Item
+from differential.session.serving.outgoing import followed
 from differential.session.sources.arrow_socket import CHANGES, GONE, SNAPSHOT, packed, snapshot
 from timely.errors import DataError, SessionError, TimelyError
 from timely.services import AnsweringSocket
@@ -30,7 +30,6 @@ class Publication:
     def __init__(self, catalog: Catalog, item: Item, address: str, keys: str, backlog: int = BACKLOG) -> None:
         self._catalog = catalog
         self._item = item
-        self._label = secrets.token_hex(4)
         self._limit = backlog
         self._kept: deque[tuple[int, list[bytes]]] = deque()
         """The last commits, and the answer with each."""
@@ -41,14 +40,10 @@ class Publication:
         """Why nothing follows any more. Readers of a session that ends, and may be opened again, are not answered."""
         self._is_closed = False
         self._begun: tuple[int, bytes] | None = None
-        with catalog.exclusive():
-            # In this order: `follow` waits for a commit that an interrupt has left to the workers; then it is `last`.
-            self._changes, self._since = catalog.follow(item, "publish()"), catalog.last
-            past = None if catalog.storage is None else catalog.storage.past(item)
-        if past is not None:
-            self._label, self._since = past.label, past.since
-            for change in past.changes:
-                self._add(change)
+        self._changes, past = followed(catalog, item, "publish()")
+        self._label, self._since = past.label, past.since
+        for change in past.changes:
+            self._add(change)
         try:  # last, because it answers at once
             self._socket = AnsweringSocket(address, keys, self._answer)
         except BaseException:
