@@ -32,14 +32,17 @@ class Control(NamedTuple):
 
 
 class Cluster:
-    """The workers of a session that are in other processes, as one process sees them.
+    """The workers of a session that are in other processes, as one process sees them; here, there are none.
 
-    A subclass overrides the methods for which its process has something to do.
+    `config` has the number of workers. A subclass overrides the methods for which its process has something to do.
     """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
 
     def connected(self, control: Control) -> AbstractContextManager[Config]:
         """Start the processes, or join them; yield the configuration of this process, and leave them at the end."""
-        raise NotImplementedError
+        return nullcontext(self._config)
 
     def pack(self, call: Call[Any]) -> None:
         """Make a call ready to be sent. Raises SessionError where it cannot be."""
@@ -67,14 +70,3 @@ class Cluster:
 
     def kill(self) -> None:
         """End the processes that were started and have not ended."""
-
-
-class Alone(Cluster):
-    """The cluster of a process without others. `config` has the number of its workers."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-
-    def connected(self, control: Control) -> AbstractContextManager[Config]:
-        """Yield what this process is configured to be."""
-        return nullcontext(self._config)

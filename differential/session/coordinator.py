@@ -43,7 +43,7 @@ class Coordinator(Cluster):
 
     def __init__(self, settings: Config, name: str, origin: Origin) -> None:
         import_module("zmq")  # not in the engine's thread: if that is ended while it imports, half a module is left
-        self._settings = settings
+        super().__init__(settings)
         self._workers = settings.workers
         self._name = name
         self._origin = origin
@@ -56,7 +56,7 @@ class Coordinator(Cluster):
         with run_directory(1) as directory:
             addresses = tuple(f"ipc://{directory}/{process}" for process in range(self._workers))
             config = replace(
-                self._settings,
+                self._config,
                 processes=self._workers,
                 workers=1,
                 addresses=addresses,

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from differential.session.call import Call
-from differential.session.cluster import Alone, Cluster, Control
+from differential.session.cluster import Cluster, Control
 from differential.session.interrupt import Closing, interrupt, program_frame
 from differential.session.item import Item, computing, taken
 from differential.session.progress import QUIET, SessionProgress
@@ -69,7 +69,7 @@ class Engine:
         self.workers = workers
         self._origin = origin
         self._process = os.getpid()
-        self.cluster = cluster or Alone(replace(settings or Config(), workers=workers))
+        self.cluster = cluster or Cluster(replace(settings or Config(), workers=workers))
         self.patience = PATIENCE
         self.is_closing = False
         self.ended: BaseException | None = None
