@@ -30,7 +30,7 @@ from differential.arguments import is_url
 from differential.session.sources.bytes_of import Bytes, FileBytes, Overwritten, PipeBytes, RegularFile, StreamBytes
 from differential.session.sources.directory import DirectoryFiles, size_of
 from differential.session.sources.parts import FilePart, Place, TablePart, TextPart, is_marked
-from differential.session.sources.source import Position, Rejected, SourceBatch, Target
+from differential.session.sources.source import Position, Reader, Rejected, SourceBatch, Target
 from differential.session.sources.tables import chunks_of
 from differential.session.sources.text import Csv, Format, JsonLines
 from timely.errors import DataError, SessionError
@@ -132,8 +132,10 @@ class Files:
         return Csv(target, [name.strip() for name in names], self.delimiter, self.longest)
 
 
-class FilesReader:
+class FilesReader(Reader):
     """Reads files, one after the other."""
+
+    is_ended = False
 
     def __init__(self, source: Files, target: Target, known: dict[str, Any]) -> None:
         self._source = source
@@ -155,7 +157,6 @@ class FilesReader:
         """The files to read, if there may be several."""
         self._finished = 0
         """The bytes of the files that were read to their ends."""
-        self.is_ended = False
         if source.path is not None and source.is_several:
             self._directory = DirectoryFiles(source.path, source.follow, known)
         if source.path is not None and not source.follow:
@@ -221,9 +222,6 @@ class FilesReader:
         left = size if self._directory is None else self._directory.bytes_left
         share = self._part.bytes.share() if isinstance(self._part, TextPart) else 0.0
         return self._finished + share * size, self._finished + left
-
-    def confirm(self, position: Position) -> None:
-        """Do nothing: files stay."""
 
     def close(self) -> None:
         """Close the file that is open."""

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from differential.extra import needed_for
 from differential.session.sources.convert import Converter, Parse, number_of_json, of_json, of_text
-from differential.session.sources.source import Position, Rejected, SourceBatch, Target
+from differential.session.sources.source import Position, Reader, Rejected, SourceBatch, Target
 from differential.session.sources.text import reason
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
@@ -72,7 +72,7 @@ class Topic:
         return TopicReader(self, target, {int(partition): int(offset) for partition, offset in known.items()})
 
 
-class TopicReader:
+class TopicReader(Reader):
     """Reads a topic."""
 
     def __init__(self, source: Topic, target: Target, offsets: dict[int, int]) -> None:
@@ -141,9 +141,6 @@ class TopicReader:
         if self._passed is None or not (self.is_ended or clock.monotonic() - self._passed > PASSED_SECONDS):
             return None
         return self._batch([], [])
-
-    def confirm(self, position: Position) -> None:
-        """Do nothing: the session stores the position with the rows."""
 
     def close(self) -> None:
         """Disconnect from the brokers."""

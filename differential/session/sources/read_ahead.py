@@ -6,13 +6,13 @@ from collections import deque
 from threading import Condition, Thread
 from typing import Generic, TypeVar
 
-from differential.session.sources.source import Position, SourceBatch
+from differential.session.sources.source import Reader, SourceBatch
 from timely.errors import SessionError
 
 Entry = TypeVar("Entry")
 
 
-class ReadAhead(Generic[Entry]):
+class ReadAhead(Reader, Generic[Entry]):
     """A reader whose thread waits while entries of at least the size `most` wait for `poll`.
 
     A subclass calls `__init__` last, because it starts the thread, which runs `_run`.
@@ -45,18 +45,11 @@ class ReadAhead(Generic[Entry]):
             self._changed.notify_all()
         return self._batch(entry)  # without the lock: the thread reads on meanwhile
 
-    def confirm(self, position: Position) -> None:
-        """Do nothing: the other session needs no confirmation."""
-
     def stop(self) -> None:
         """Let the thread end, without waiting for it."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-
-    def close(self) -> None:
-        """End the thread."""
-        raise NotImplementedError
 
     def _run(self) -> None:
         """Call `_add` for each commit until `_is_closed`, or `_fail`."""

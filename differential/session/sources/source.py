@@ -116,7 +116,11 @@ class Reader(Protocol):
         """
 
     def confirm(self, position: Position) -> None:
-        """Record that everything before a position is committed, and durable in a durable session."""
+        """Record that everything before a position is committed, and durable in a durable session.
+
+        By default this does nothing: the session stores the position with the rows.
+        """
+        return
 
     def close(self) -> None:
         """Release what the reader holds."""
