@@ -51,9 +51,8 @@ class Rows:
         >>> Rows.of({"city": str, "people": int}, [("Rome", 3), ("Oslo", 1)]).records()
         [('Oslo', 1), ('Rome', 3)]
         """
-        columns = list(zip(*records)) or [()] * len(types)
-        values = [np.array(column, _DTYPES[types[name]]) for name, column in zip(types, columns)]
-        rows = cls(tuple(types), values, np.ones(len(columns[0]), np.int64))
+        values = columns_of_records(types, records)
+        rows = cls(tuple(types), values, np.ones(len(values[0]), np.int64))
         rows._width = None
         return rows
 
@@ -134,3 +133,13 @@ class Rows:
     def _more(self) -> list[str]:
         limits = (len(self), SHOWN, "rows"), (len(self.columns), SHOWN_COLUMNS, "columns")
         return [f"... and {number - shown:,} more {what}" for number, shown, what in limits if number > shown]
+
+
+def columns_of_records(types: Mapping[str, type], records: Iterable[Sequence[Any]]) -> tuple[Column, ...]:
+    """Return the columns of records, of text (`str`) or integers (`int`).
+
+    >>> columns_of_records({"city": str, "people": int}, [("Rome", 3)])
+    (array(['Rome'], dtype=StringDType()), array([3]))
+    """
+    columns = list(zip(*records)) or [()] * len(types)
+    return tuple(np.array(column, _DTYPES[of]) for of, column in zip(types.values(), columns))

@@ -17,10 +17,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from differential.session.catalog import Catalog
 from differential.session.item import Item
+from differential.session.rows import columns_of_records
 from differential.session.sources.convert import Converter, number_of_json, of_json
 from differential.session.sources.feed import rejected_columns
 from differential.session.sources.source import Rejected
@@ -76,9 +75,8 @@ class Incoming:
         """
         with self._catalog.exclusive():
             digest = hashlib.sha256(body).hexdigest()[:32]
-            place = item.name
             if key is not None and key in self._known:
-                return self._repeated(key, place, digest)
+                return self._repeated(key, item.name, digest)
             statements, wrong = _statements(item, body)
             if wrong and self._stops:
                 lines = [{"line": each.line, "error": each.error, "record": each.record} for each in wrong[:20]]
@@ -89,12 +87,14 @@ class Incoming:
             number = self._catalog.last + 1  # that of this commit: the lock is held until it is made
             made = [(item, each) for each in statements]
             if wrong and self._rejects is not None:
-                made.append((self._rejects, _inserted(rejected_columns(f"http {place}", wrong))))
+                made.append((self._rejects, _inserted(rejected_columns(f"http {item.name}", wrong))))
+            noted = item.name, digest, number, rows, len(wrong)
             forgotten: list[str] = []
             if key is not None:
-                forgotten = list(islice(self._known, max(0, len(self._known) - KEPT + 1)))
-                made += [(self._requests, each) for each in _noted(key, item.name, digest, number, rows, len(wrong))]
-                made += [(self._requests, each) for each in _forgotten(forgotten)]
+                made.append((self._requests, _inserted(columns_of_records(REQUESTS, [(key, *noted)]))))
+                if forgotten := list(islice(self._known, max(0, len(self._known) - KEPT + 1))):
+                    keys = columns_of_records({"key": str}, [(each,) for each in forgotten])
+                    made.append((self._requests, RowStatement(Kind.DELETE_KEYS, keys, Origin("http", 0))))
             found: dict[str, Any] = {"commit": number, "rows": rows, "rejected": len(wrong)}
             try:
                 self._catalog.commit_apart(made)
@@ -105,7 +105,7 @@ class Incoming:
             if key is not None:  # only now: `_known` has what the table has
                 for each in forgotten:
                     del self._known[each]
-                self._known[key] = (item.name, digest, number, rows, len(wrong))
+                self._known[key] = noted
             return Reply(200, found)
 
     def _repeated(self, key: str, place: str, digest: str) -> Reply:
@@ -117,17 +117,6 @@ class Incoming:
 
 def _inserted(columns: tuple[Any, ...]) -> RowStatement:
     return RowStatement(Kind.INSERT, columns, Origin("http", 0))
-
-
-def _noted(key: str, table: str, digest: str, number: int, rows: int, rejected: int) -> Iterator[RowStatement]:
-    text = np.dtypes.StringDType()
-    texts = [np.array([value], text) for value in (key, table, digest)]
-    yield _inserted((*texts, *(np.array([value], np.int64) for value in (number, rows, rejected))))
-
-
-def _forgotten(keys: list[str]) -> Iterator[RowStatement]:
-    if keys:
-        yield RowStatement(Kind.DELETE_KEYS, (np.array(keys, np.dtypes.StringDType()),), Origin("http", 0))
 
 
 def _statements(item: Item, body: bytes) -> tuple[list[RowStatement], list[Rejected]]:

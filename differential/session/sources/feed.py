@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from differential.session.item import Item
+from differential.session.rows import columns_of_records
 from differential.session.sources.source import Extent, Position, Reader, Rejected, Source, SourceBatch, Target
 from differential.session.transaction import Kind, RowStatement
 from timely.errors import DataError, SessionError
@@ -261,14 +262,8 @@ def rejected_columns(source: str, rejected: Sequence[Rejected]) -> tuple[np.ndar
     >>> [column.tolist() for column in rejected_columns("a", [Rejected("a.csv", 3, "x", "no number")])]
     [['a'], ['a.csv'], [3], ['x'], ['no number']]
     """
-    text = np.dtypes.StringDType()
-    return (
-        np.array([source] * len(rejected), text),
-        np.array([_text(each.place) for each in rejected], text),
-        np.array([each.line for each in rejected], np.int64),
-        np.array([_text(each.record) for each in rejected], text),
-        np.array([_text(each.error) for each in rejected], text),
-    )
+    records = [(source, _text(each.place), each.line, _text(each.record), _text(each.error)) for each in rejected]
+    return columns_of_records(REJECTS, records)
 
 
 def _text(given: str) -> str:
