@@ -184,8 +184,8 @@ class Reckoning:
         self.moved: dict[Clock, dict[str | None, float]] = {}
         self._clocks = clocks
         self._now = now
-        self._late: dict[Clock, list[tuple[tuple[Column, ...], str | Column]]] = {}
-        """Late rows, with what they were to do: one of `CHANGES` for all, or one for each row."""
+        self._late: dict[Clock, list[tuple[Column, ...]]] = {}
+        """Late rows, and as a further column what each was to do, one of `CHANGES`."""
         self._stated: dict[Clock, list[int]] = {}
         """Where the program moves watermarks."""
         self._expired: dict[Clock, int] = {}
@@ -266,8 +266,8 @@ class Reckoning:
             raise SessionError(str(error)) from None  # by which `changes_of` finds the source at fault
         times = ticks(statement.columns[clock.place])
         if early.any():
-            late = tuple(column[early] for column in statement.columns)
-            self._late.setdefault(clock, []).append((late, statement.kind.value))
+            change = np.full(np.count_nonzero(early), statement.kind.value, np.dtypes.StringDType())
+            self._late.setdefault(clock, []).append((*(column[early] for column in statement.columns), change))
             statement = statement._replace(columns=tuple(column[~early] for column in statement.columns))
         if len(times):  # late rows count here, too: their source is not idle
             source = statement.source
@@ -320,7 +320,7 @@ class Reckoning:
         columns, diffs = _in_total(tuple(column[late] for column in net.columns), net.diffs[late])
         times = np.abs(diffs)
         kinds = np.where(diffs < 0, "delete", "insert").astype(np.dtypes.StringDType())
-        self._late.setdefault(clock, []).append((tuple(each.repeat(times) for each in columns), kinds.repeat(times)))
+        self._late.setdefault(clock, []).append(tuple(each.repeat(times) for each in (*columns, kinds)))
         if late.all():
             return None
         return Net(tuple(column[~late] for column in net.columns), net.diffs[~late])
@@ -359,18 +359,11 @@ def _in_total(columns: tuple[Column, ...], diffs: Column) -> tuple[tuple[Column,
     return tuple(column[places] for column in columns), np.array([each for each in totals.values() if each], np.int64)
 
 
-def _late_rows(clock: Clock, parts: list[tuple[tuple[Column, ...], str | Column]]) -> Net:
+def _late_rows(clock: Clock, parts: list[tuple[Column, ...]]) -> Net:
     """Return rows and changes as rows of the table of late changes, which may have its columns in another order."""
-    text = np.dtypes.StringDType()
-    names = (*(clock.item.names or ()), "change")
-    order = [names.index(name) for name in clock.beside.late.names or ()]
-    rows = [
-        (*columns, np.array([kind] * len(columns[0]), text) if isinstance(kind, str) else kind)
-        for columns, kind in parts
-    ]
-    columns = stacked(rows)
-    columns = tuple(columns[place] for place in order)
-    return Net(columns, np.ones(len(columns[0]), np.int64))
+    names, columns = (*(clock.item.names or ()), "change"), stacked(parts)
+    ordered = tuple(columns[names.index(name)] for name in clock.beside.late.names or ())
+    return Net(ordered, np.ones(len(columns[0]), np.int64))
 
 
 def _converted(clock: Clock, mark: int | None, to: Clock) -> int | None:
