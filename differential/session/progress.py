@@ -59,7 +59,7 @@ class SessionProgress:
         `measure` returns the extents of the sources; None if they have ended, or if one of them does not end.
         """
         if not self._is_shown:
-            yield _nothing
+            yield lambda: False
             return
         own, loading = get_ident(), _Loading(measure, self._showing)
         around = self._loading.get(own)
@@ -131,7 +131,3 @@ def _show(call: Call[Any], phase: str, worker: Worker) -> None:
                 display.computing()
         finally:
             end()
-
-
-def _nothing() -> bool:
-    return False

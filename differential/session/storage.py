@@ -73,7 +73,8 @@ class SessionStorage:
         """Why nothing more becomes durable."""
         self.outcome = ""
         """What becomes of the commit in which that happened, if it is known."""
-        self._tables: dict[str, Kept] = {}
+        self.tables: dict[str, Kept] = {}
+        """The durable tables by name."""
         self._writers: dict[str, Writer] = {}
         self._views: list[tuple[Item, Changes]] = []
         self._corrections: dict[str, rows.Table] = {}
@@ -96,18 +97,13 @@ class SessionStorage:
             self._refuse_undecided(name)
         for name in others:
             self._open(name)
-        self.unused = set(self._tables)
+        self.unused = set(self.tables)
         """The tables that the program has not named yet."""
 
     @property
     def last(self) -> int:
         """The last commit that is durable."""
         return self._commits.manifest.upper - 1
-
-    @property
-    def tables(self) -> dict[str, Kept]:
-        """The durable tables by name."""
-        return dict(self._tables)
 
     def rows(self, name: str) -> Net | None:
         """Return the rows of a table as of the last commit, None if it has none."""
@@ -120,7 +116,7 @@ class SessionStorage:
 
     def examples(self, name: str) -> dict[str, Column]:
         """Return an empty column for each column of a table whose kind is known."""
-        return {column: empty(kind) for column, kind in self._tables[name].kinds.items()}
+        return {column: empty(kind) for column, kind in self.tables[name].kinds.items()}
 
     def add(self, item: Item, columns: Mapping[str, Column]) -> None:
         """Keep a new table, from the next commit on; `columns` are examples of those whose kinds are known."""
@@ -135,11 +131,11 @@ class SessionStorage:
                     f"{min(reaches)!r} may lack changes: choose another name, or define the view again and drop it"
                 )
             del self._writers[item.name], self._reaches[item.name]  # `_writer` begins the collection again
-        self._tables[item.name] = Kept(names, kinds, item.keys, item.has_key, item.shown or tuple(range(len(names))))
+        self.tables[item.name] = Kept(names, kinds, item.keys, item.has_key, item.shown or tuple(range(len(names))))
 
     def add_columns(self, name: str, added: Mapping[str, tuple[Column, Any]]) -> None:
         """Give a durable table more columns: an example of each, and the value in the existing rows."""
-        kept = self._tables[name]
+        kept = self.tables[name]
         check_columns(f"table {name!r}", tuple(added))
         kinds = {column: (kind_of(example), value) for column, (example, value) in added.items()}
         width = len(kept.columns)
@@ -151,17 +147,17 @@ class SessionStorage:
         writer = self._writers[name]
         about = kept.about(writer.manifest.about["created"])
         self._attempt(lambda: writer.add_fields(kinds, about))
-        self._tables[name] = kept
+        self.tables[name] = kept
 
     def beside(self, name: str) -> tuple[str, ...]:
         """Return the names of the tables that exist because a table has event times, in an earlier session at least."""
-        kept = self._tables.get(name)
+        kept = self.tables.get(name)
         names = () if kept is None or kept.event_time is None else (f"{name}_late", f"{name}_watermark")
-        return tuple(each for each in names if each in self._tables)
+        return tuple(each for each in names if each in self.tables)
 
     def note(self, name: str, **changes: Any) -> None:
         """Note, durably, what has changed of a `Kept` table."""
-        self._tables[name] = kept = self._tables[name]._replace(**changes)
+        self.tables[name] = kept = self.tables[name]._replace(**changes)
         if (writer := self._writers.get(name)) is not None:
             self._attempt(lambda: writer.describe(kept.about(writer.manifest.about["created"])))
 
@@ -212,7 +208,7 @@ class SessionStorage:
         return RetainedChanges(label, since, retained.changes(since, self.last))
 
     def _is_durable(self, item: Item) -> bool:
-        return item.name in self._tables if item.kind == "table" else any(each is item for each, _ in self._views)
+        return item.name in self.tables if item.kind == "table" else any(each is item for each, _ in self._views)
 
     def _retained(self, item: Item, sink: str, reaches: Reaches) -> Retained:
         writer_of = partial(self._writers.get, item.name)
@@ -236,7 +232,7 @@ class SessionStorage:
 
     def drop(self, item: Item) -> None:
         """Forget a table or view: its durable collection is empty from now on, and no longer one of the session."""
-        self._tables.pop(item.name, None)
+        self.tables.pop(item.name, None)
         self.unused.discard(item.name)
         self._views = [(each, changes) for each, changes in self._views if each is not item]
         self._corrections.pop(item.name, None)
@@ -294,7 +290,7 @@ class SessionStorage:
         self._writers[name] = writer
         self._reaches[name] = Reaches.from_offsets(writer.manifest.offsets)
         if writer.manifest.role == "input":
-            self._tables[name] = Kept.of(writer.manifest)
+            self.tables[name] = Kept.of(writer.manifest)
 
     @property
     def _has_notes(self) -> bool:
@@ -352,18 +348,18 @@ class SessionStorage:
         for name, writer in self._writers.items():
             if name not in changes:  # the append of a table that changes checks its manifest
                 writer.check()
-        for name, kept in self._tables.items():
+        for name, kept in self.tables.items():
             if name not in self._writers:
                 writer = self._writer(name, "input", number, kept.about(number))
                 if name not in changes:
                     writer.append(number + 1, [], self._reaches[name].offsets())  # so that it can be read: it is empty
         for name, (_, net) in changes.items():
             writer, reaches = self._writers[name], self._reaches[name]
-            writer.names, batch = self._tables[name].columns, Updates.at((number,), net.columns, net.diffs)
+            writer.names, batch = self.tables[name].columns, Updates.at((number,), net.columns, net.diffs)
             # Readable as of `last`, too: without a decision, the next session returns to it.
             writer.append(number + 1, [batch], reaches.offsets(), limit=reaches.limit(last))
         offsets: dict[str, Position] = {
-            noted_as(self._writers[table]): self._writers[table].manifest.upper - 1 for table in self._tables
+            noted_as(self._writers[table]): self._writers[table].manifest.upper - 1 for table in self.tables
         }
         return offsets | {
             position_of(self._writers[table], table, source): position
