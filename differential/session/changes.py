@@ -103,7 +103,8 @@ class Changes:
         """Where the program asked for them."""
         self._ready: deque[Change] = deque()
         self._condition = Condition()
-        self._is_over = False
+        self.is_over = False
+        """Whether no further change follows."""
         self._error: BaseException | None = None
         self._awaiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
@@ -115,18 +116,13 @@ class Changes:
     def end(self, error: BaseException | None = None) -> None:
         """End the iteration after the changes so far, with an error if there is one."""
         self._error = error  # first: a reader that finds it over, and no change left, looks for the error
-        self._is_over = True
+        self.is_over = True
         self._wake()
-
-    @property
-    def is_over(self) -> bool:
-        """Whether no further change follows."""
-        return self._is_over
 
     def get(self, timeout: float | None = None) -> Change | None:
         """Return the next change, waiting for at most `timeout` seconds; None if there is none."""
         with self._condition:
-            self._condition.wait_for(lambda: self._ready or self._is_over, timeout)
+            self._condition.wait_for(lambda: self._ready or self.is_over, timeout)
             return self._next()
 
     def read_nowait(self) -> list[Change]:
@@ -154,10 +150,10 @@ class Changes:
                 with interruptible():
                     await asyncio.sleep(0)  # the loop has its turn, even if there is always another change
                     waiter[1].clear()  # before the look: what comes after the look sets it again
-                    if not (self._ready or self._is_over):
+                    if not (self._ready or self.is_over):
                         await waiter[1].wait()
                 # In this order: once it is over, all changes are there. The other order could miss the last one.
-                is_over, change = self._is_over, self._next()
+                is_over, change = self.is_over, self._next()
                 if change is not None:
                     yield change
                 elif is_over:

@@ -38,19 +38,15 @@ class Tables:
     """
 
     def __init__(self, scope: Scope, items: Mapping[str, Item]) -> None:
-        self._scope = scope
+        self.scope = scope
+        """The outermost scope of the dataflow that is being built."""
         self._items = items
         self._made: dict[str, Relation] = {}
         self.reads: dict[str, Item] = {}
 
-    @property
-    def scope(self) -> Scope:
-        """The outermost scope of the dataflow that is being built."""
-        return self._scope
-
     def constant(self, *columns: Any, keys: int = 1) -> Relation:
         """Return a collection that holds the given record, or rows of columns (see `Collection.of`)."""
-        return Relation.of(self._scope, *columns, keys=keys)  # type: ignore[return-value]
+        return Relation.of(self.scope, *columns, keys=keys)  # type: ignore[return-value]
 
     def named(self, collection: Collection, *names: str) -> Relation:
         """Return any collection of this dataflow with names of columns (see `Relation.named`)."""
@@ -107,17 +103,17 @@ class Tables:
 
     def __getattr__(self, name: str) -> Relation:
         item = self._item(name)
-        if self._scope.dataflow.built:
+        if self.scope.dataflow.built:
             raise SessionError(
                 f"{item} is used in a function of rows (at {user_origin()}): join it to the collection whose rows the "
                 f"function receives, as in join(t.{name}, on='column')"
             )
         if name in self._made:
             return self._made[name]
-        part = item.parts[self._scope.index]
+        part = item.parts[self.scope.index]
         if part is None or item.error is not None:
             raise SessionError(f"{item} was dropped") from item.error
-        relation: Relation = IndexedRelation(*part.trace.imported(self._scope, None, name)).as_collection()
+        relation: Relation = IndexedRelation(*part.trace.imported(self.scope, None, name)).as_collection()
         if item.names is not None:
             relation = relation.named(*item.names).at(item.event_time)
             relation.declared, relation.types = item.columns(len(item.names)), item.schema.types()

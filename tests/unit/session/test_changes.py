@@ -16,10 +16,10 @@ def test_changes_are_never_over_without_the_error_that_has_ended_them() -> None:
     class Followed(Changes):
         def __setattr__(self, name: str, value: Any) -> None:
             super().__setattr__(name, value)
-            if name == "_is_over" and value:
+            if name == "is_over" and value:
                 with pytest.raises(ValueError, match="broken"):
                     self.get(timeout=0)
                 looks.append(name)
 
     Followed(lambda changes: None).end(ValueError("broken"))
-    assert looks == ["_is_over"]
+    assert looks == ["is_over"]
