@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -82,9 +82,10 @@ class Schema:
 
     def fit_lists(self, table: str, names: Sequence[str], columns: Sequence[Column]) -> None:
         """Learn what the lists in the first rows of columns hold. Raises DataError where one has held another type."""
-        if not any(map(is_opaque, columns)):
+        lists = {name: column[:_LOOKED_AT] for name, column in zip(names, columns) if is_opaque(column)}
+        if not lists:
             return
-        values = ((name, value) for name, column in zip(names, columns) for value in _first_lists(column))
+        values = ((name, value) for name, column in lists.items() for value in np.asarray(column).tolist())
         self._shapes = learned(table, self._shapes, values)
 
     def unlike_lists(
@@ -142,11 +143,6 @@ class Schema:
     def is_as_before(self) -> bool:
         """Whether the kinds are known that the last `forget` has found."""
         return (self._kinds, self._shapes) == self._before
-
-
-def _first_lists(column: Column) -> list[Any]:
-    """Return the values of the rows in which lists are looked at, if the column may hold lists."""
-    return np.asarray(column[:_LOOKED_AT]).tolist() if is_opaque(column) else []
 
 
 def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
@@ -232,11 +228,8 @@ def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
     except (DataError, TypeError, ValueError) as error:
         if has_no_nulls:  # one of its values stands for a null
             raise DataError(f"holds {_shown(kind)}, but {error}") from None
-        raise (_beyond(column, kind) if _are_decimals(found, kind) else _other(column, found, kind)) from None
-
-
-def _are_decimals(*kinds: AnyKind) -> bool:
-    return all(type_name(kind).startswith("decimal") for kind in kinds)
+        are_decimals = all(type_name(each).startswith("decimal") for each in (found, kind))
+        raise (_beyond(column, kind) if are_decimals else _other(column, found, kind)) from None
 
 
 def _beyond(column: Column, kind: LogicalType) -> DataError:

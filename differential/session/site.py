@@ -273,7 +273,10 @@ class Site:
         except BaseException as error:
             if isinstance(error, (Exception, Closing, KeyboardInterrupt)):
                 raise
-            self._broken(error)
+            # One that no operator expects, such as the panic of a Rust extension.
+            lost = next((each.index for each in self.worker.dataflows if each.loss), -1)
+            item = self._items.get(lost)
+            self._failed(item, error if item is None else failure(item, error))
         self.sweep()
 
     def sweep(self) -> None:
@@ -297,12 +300,6 @@ class Site:
         if item is None or item.kind == "table":
             raise error
         self._fail(item, error)
-
-    def _broken(self, error: BaseException) -> None:
-        """Record which item failed with an error that no operator expects, such as the panic of a Rust extension."""
-        lost = next((each.index for each in self.worker.dataflows if each.loss), -1)
-        item = self._items.get(lost)
-        self._failed(item, error if item is None else failure(item, error))
 
     def running(self) -> Item | None:
         """Return the item whose definition or operator runs. For any thread."""

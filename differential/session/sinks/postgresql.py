@@ -87,7 +87,7 @@ class KeyedTableWriter:
 
     def mark(self) -> Mark | None:
         """Return the mark, after making the table of marks if it does not exist."""
-        with self._transaction():
+        with _passing(self._sink.table), self._connection.transaction():
             self._expected = self._mark_there()
             is_first = self._expected is None and self._exists(self._table)
             if is_first and self._fetch("SELECT 1 FROM {} LIMIT 1", self._table):
@@ -98,7 +98,7 @@ class KeyedTableWriter:
 
     def write(self, changes: Sequence[Change], mark: Mark) -> None:
         """Apply changes and the mark in one transaction."""
-        with self._transaction():
+        with _passing(self._sink.table), self._connection.transaction():
             if self._mark_there() != self._expected:
                 raise self._written_by_another()
             is_there = bool(self._columns) or self._exists(self._table)
@@ -122,11 +122,6 @@ class KeyedTableWriter:
         """Close the connection."""
         with suppress(psycopg.Error):
             self._connection.close()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with _passing(self._sink.table), self._connection.transaction():
-            yield
 
     def _mark_there(self) -> Mark | None:
         """Return the current mark in the table of marks, locked for this transaction."""

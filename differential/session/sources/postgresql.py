@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from differential.session.sources.pgoutput import (
     Begin,
@@ -278,37 +279,37 @@ class Database:
         self._retry_at = now + min(1.0, 0.05 + (now - self._failing_since) / 4)
 
 
+@dataclass(frozen=True)
 class TableSource:
     """A table of a `Database` as a source."""
 
-    def __init__(self, database: Database, table: str) -> None:
-        self._database = database
-        self._table = table
+    database: Database
+    table: str
 
     @property
     def name(self) -> str:
         """The names of the slot and the table, as "slot/table"."""
-        return f"{self._database.slot}/{self._table}"
+        return f"{self.database.slot}/{self.table}"
 
     def open(self, target: Target, position: Position | None) -> TableReader:
         """Return a reader, which begins with the rows of the table if there is no position.
 
         Raises SessionError if the table cannot be read, and DataError if it does not fit the session's table.
         """
-        database = self._database
-        if self._table in database.readers:
-            raise SessionError(f"table {self._table} of the slot {database.slot!r} is already read")
+        database = self.database
+        if self.table in database.readers:
+            raise SessionError(f"table {self.table} of the slot {database.slot!r} is already read")
 
         def look() -> TableInfo:
             with connected(database.dsn) as connection:
-                return table_info(connection, self._table)
+                return table_info(connection, self.table)
 
         try:
             info = patiently(look, min(10.0, database.patience))
         except StoreError as error:
-            raise SessionError(f"table {self._table} cannot be read: {error}") from error
-        reader = TableReader(database, self._table, info, target, int(position) if position else None)
-        database.readers[self._table] = reader
+            raise SessionError(f"table {self.table} cannot be read: {error}") from error
+        reader = TableReader(database, self.table, info, target, int(position) if position else None)
+        database.readers[self.table] = reader
         return reader
 
 

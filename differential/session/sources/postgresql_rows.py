@@ -108,21 +108,18 @@ class TableRows:
         rejected: list[Rejected] = []
         number = 0
         for kind, rows in gathered:
-            columns, wrong = self._converted(kind, rows)
+            if kind is Kind.CLEAR:
+                changes.append((kind, ()))
+                continue
+            converter = self._key_converter if kind is Kind.DELETE_KEYS else self._converter
+            columns, wrong = converter.convert(list(zip(*rows)) or [()] * len(converter.names), len(rows))
             for row, why in sorted(wrong.items()):
                 record = ", ".join("null" if value is None else str(value) for value in rows[row])
                 rejected.append(Rejected(str(self.info), number + row + 1, record, why))
             number += len(rows)
-            if kind is Kind.CLEAR or len(columns[0]):
+            if len(columns[0]):
                 changes.append((kind, tuple(columns)))
         return Made(changes, rejected)
-
-    def _converted(self, kind: Kind, rows: Sequence[Values]) -> tuple[list[Column], dict[int, str]]:
-        if kind is Kind.CLEAR:
-            return [], {}
-        converter = self._key_converter if kind is Kind.DELETE_KEYS else self._converter
-        values = list(zip(*rows)) or [()] * len(converter.names)
-        return converter.convert(values, len(rows))
 
 
 def _append(gathered: Gathered, kind: Kind, row: Values) -> None:
