@@ -34,22 +34,26 @@ class Bytes(Protocol):
         """Advance past some of the bytes that `peek` has returned."""
 
     def mark(self) -> str:
-        """Return a digest of the bytes just before `at`, so that another file is recognised."""
+        """Return a digest of the bytes just before `at`, so that another file is recognised; empty if none can be."""
+        return ""
 
     def splits_a_line(self) -> bool:
-        """Return whether `at` is inside of a line, neither at its beginning nor at its end."""
+        """Return whether `at` is inside of a line, neither at its beginning nor at its end, as far as is known."""
+        return False
 
     def share(self) -> float:
         """Return the share of all bytes that comes before `at`; 0 if it is not known."""
+        return 0.0
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, unless the program owns it."""
 
 
 class RegularFile(Bytes):
     """A file, whose bytes are recognised by those just before `at`, which are kept."""
 
     _before: bytes
+    _descriptor: int
 
     def mark(self) -> str:
         return digest(self._before)
@@ -60,15 +64,12 @@ class RegularFile(Bytes):
 
     def size(self) -> int:
         """Return how many bytes the file has now; a compressed one, how many compressed bytes."""
-        return os.fstat(self._descriptor()).st_size
+        return os.fstat(self._descriptor).st_size
 
     def identity(self) -> tuple[int, int]:
         """Return the numbers of the device and the file, which no other file has while this one is open."""
-        found = os.fstat(self._descriptor())
+        found = os.fstat(self._descriptor)
         return found.st_dev, found.st_ino
-
-    def _descriptor(self) -> int:
-        raise NotImplementedError
 
 
 class FileBytes(RegularFile):
@@ -76,15 +77,15 @@ class FileBytes(RegularFile):
 
     def __init__(self, path: str, at: int = 0) -> None:
         self.at = at
-        self._file = os.open(path, os.O_RDONLY)
+        self._descriptor = os.open(path, os.O_RDONLY)
         start = max(0, at - CHECKED)
-        self._before = os.pread(self._file, at - start, start)
+        self._before = os.pread(self._descriptor, at - start, start)
         self._ahead = b""
 
     def peek(self, count: int) -> tuple[bytes, bool]:
         """Return the next bytes. Raises Overwritten if the file was truncated, even if it has grown again."""
         # One read of both, so what is returned was behind the bytes that are checked.
-        data = os.pread(self._file, len(self._before) + count, self.at - len(self._before))
+        data = os.pread(self._descriptor, len(self._before) + count, self.at - len(self._before))
         if not data.startswith(self._before):
             raise Overwritten("was truncated, and lines may have been lost")
         self._ahead = data[len(self._before) :]
@@ -99,10 +100,7 @@ class FileBytes(RegularFile):
         return self.at / max(self.size(), 1)
 
     def close(self) -> None:
-        os.close(self._file)
-
-    def _descriptor(self) -> int:
-        return self._file
+        os.close(self._descriptor)
 
 
 class StreamBytes(RegularFile):
@@ -111,6 +109,7 @@ class StreamBytes(RegularFile):
     def __init__(self, path: str, at: int = 0) -> None:
         self.at = 0
         self._file = open(path, "rb")  # noqa: SIM115  `close` closes both
+        self._descriptor = self._file.fileno()
         self._stream = cast(IO[bytes], gzip.GzipFile(fileobj=self._file))
         self._buffer = b""
         self._before = b""
@@ -139,9 +138,6 @@ class StreamBytes(RegularFile):
         self._stream.close()
         self._file.close()
 
-    def _descriptor(self) -> int:
-        return self._file.fileno()
-
     def _next(self, count: int) -> bytes:
         """Return the next bytes. Raises OSError if the compressed file is damaged or incomplete."""
         try:
@@ -150,8 +146,8 @@ class StreamBytes(RegularFile):
             raise OSError(str(error)) from None
 
 
-class PipeBytes:
-    """A pipe or a terminal. It ends when the writer closes it."""
+class PipeBytes(Bytes):
+    """A pipe or a terminal. It ends when the writer closes it, and what it has had cannot be read again."""
 
     def __init__(self, file: int) -> None:
         self.at = 0
@@ -170,16 +166,6 @@ class PipeBytes:
     def advance(self, count: int) -> None:
         self._buffer = self._buffer[count:]
         self.at += count
-
-    def mark(self) -> str:
-        """Return an empty text: what a pipe has had cannot be read again."""
-        return ""
-
-    def splits_a_line(self) -> bool:
-        return False
-
-    def share(self) -> float:
-        return 0.0
 
     def close(self) -> None:
         """Leave the file open: the program owns it."""
