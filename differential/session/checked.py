@@ -17,14 +17,12 @@ from timely.errors import BuildError, ComparisonError
 from timely.lowlevel import ColumnLike, Typed, name_of, typed, user_origin
 
 
-def checked_by_name(
-    collection: Alike, what: str, function: Callable[..., Any], unnamed: str | None
-) -> Callable[..., Any]:
+def checked_by_name(collection: Alike, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what `by_name` makes of a function for a collection, checked.
 
     Raises BuildError if the function takes columns by position, and these are in another order than in their table.
     """
-    made = by_name(what, collection.names, function, unnamed)
+    made = by_name(what, collection.names, function, collection._unnamed)
     if made is function and not has_columns_as_parameters(function, collection.names):
         collection.refuse_positions(what)
     return checked(collection.names, made, function, types=collection.types)

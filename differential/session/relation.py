@@ -164,7 +164,7 @@ class Relation(Alike):
         >>> example(program)
         [((5, 2), 1), ((30, 1), 1)]
         """
-        made = function if is_of_the_library(function) else self._by_name("map", function)
+        made = function if is_of_the_library(function) else checked_by_name(self, "map", function)
         return super().map(made, keys=keys, name=name)
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
@@ -178,7 +178,7 @@ class Relation(Alike):
         >>> example(program)
         [((1, 30), 1)]
         """
-        return self._alike(_filter.filter(self, self._by_name("filter", predicate), name=name))
+        return self._alike(_filter.filter(self, checked_by_name(self, "filter", predicate), name=name))
 
     def attempt(self, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[Relation]:
         """Return `results`, as those of `map`, and `rejects`, the records for which `function` raises an error.
@@ -275,10 +275,6 @@ class Relation(Alike):
         [(('a', 30, 105, 2), 1)]
         """
         return Windows(self, kind, at)
-
-    def _by_name(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function of columns that does what one of a `Row` does; any other function as it is."""
-        return checked_by_name(self, what, function, self._unnamed)
 
     def _alike(self, made: object) -> Relation:
         relation = cast(Relation, made)

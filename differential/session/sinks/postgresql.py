@@ -90,7 +90,7 @@ class KeyedTableWriter:
         with _passing(self._sink.table), self._connection.transaction():
             self._expected = self._mark_there()
             is_first = self._expected is None and self._exists(self._table)
-            if is_first and self._fetch("SELECT 1 FROM {} LIMIT 1", self._table):
+            if is_first and self._execute("SELECT 1 FROM {} LIMIT 1", self._table).fetchone():
                 return Mark("", 0)  # rows that no session has written
             if self._expected is not None and not self._exists(self._table):
                 return Mark(f"there is no table {self._sink.table}, and its mark is in {self._sink.marks}", 0)
@@ -134,8 +134,8 @@ class KeyedTableWriter:
                     self._marks,
                 )
         query = "SELECT stream, commit FROM {} WHERE sink = $1 FOR UPDATE"
-        found = self._fetch(query, self._marks, values=[self._sink.name])
-        return Mark(*found[0]) if found else None
+        found = self._execute(query, self._marks, values=[self._sink.name]).fetchone()
+        return Mark(*found) if found else None
 
     def _note(self, mark: Mark | None) -> None:
         """Replace the mark in the table of marks. Raises SessionError if another session has written a first one."""
@@ -150,14 +150,15 @@ class KeyedTableWriter:
             self._marks,
             values=[self._sink.name, mark.stream, mark.commit],
         )
-        if not noted:
+        if not noted.rowcount:
             raise self._written_by_another()
 
     def _written_by_another(self) -> SessionError:
         return SessionError(f"table {self._sink.table} was written to by another session meanwhile")
 
     def _exists(self, table: sql.Identifier) -> bool:
-        return self._fetch("SELECT to_regclass($1)", values=[table.as_string(self._connection)]) != [(None,)]
+        found = self._execute("SELECT to_regclass($1)", values=[table.as_string(self._connection)])
+        return found.fetchone() != (None,)
 
     def _apply(self, change: Change) -> None:
         """Delete the rows of keys that go, and insert or replace those of keys that stay or come."""
@@ -242,12 +243,12 @@ class KeyedTableWriter:
         if not self._columns:
             if not self._exists(self._table):
                 self._make(change)
-            found = self._fetch(
+            found = self._execute(
                 "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
                 "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped",
                 values=[self._table.as_string(self._connection)],
             )
-            self._columns = dict(found)
+            self._columns = dict(found.fetchall())
         unknown = [name for name in change.columns if name not in self._columns]
         if unknown:
             raise DataError(f"table {self._sink.table} has no column {unknown[0]!r}: it has {', '.join(self._columns)}")
@@ -264,12 +265,8 @@ class KeyedTableWriter:
     def _shown(self, key: Sequence[str | None]) -> str:
         return ", ".join(f"{name} = {value}" for name, value in zip(self._sink.key, key))
 
-    def _execute(self, query: str, *parts: Any, values: Sequence[Any] | None = None) -> int:
-        """Return how many rows a statement has changed."""
-        return self._connection.execute(sql.SQL(query).format(*parts), values).rowcount
-
-    def _fetch(self, query: str, *parts: Any, values: Sequence[Any] | None = None) -> list[Any]:
-        return self._connection.execute(sql.SQL(query).format(*parts), values).fetchall()
+    def _execute(self, query: str, *parts: Any, values: Sequence[Any] | None = None) -> psycopg.Cursor[Any]:
+        return self._connection.execute(sql.SQL(query).format(*parts), values)
 
 
 @contextmanager
