@@ -106,6 +106,5 @@ class Call(Generic[R]):
         return is_over
 
     def _release(self) -> None:
-        """Release all that wait."""
         with suppress(RuntimeError):  # another thread has released it just now
             self._waiting.release()

@@ -73,7 +73,6 @@ class RetainedChanges(NamedTuple):
 
 
 def _free(name: str, taken: tuple[str, ...]) -> str:
-    """Return a name that no column has yet."""
     return _free(f"{name}_", taken) if name in taken else name
 
 

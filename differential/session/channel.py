@@ -67,7 +67,6 @@ class Channel:
         return message
 
     def close(self) -> None:
-        """Close this end."""
         self._connection.close()
 
 

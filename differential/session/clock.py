@@ -100,12 +100,10 @@ class Clocks:
         self._reckoning: Reckoning | None = None
 
     def add(self, clock: Clock) -> None:
-        """Add the clock of a table."""
         clock.moved[None] = self.now()
         self.all[clock.item] = clock
 
     def forget(self, item: Item) -> None:
-        """Forget a table that is dropped."""
         self.all.pop(item, None)
 
     def beside(self, item: Item) -> tuple[Item, ...]:

@@ -54,7 +54,6 @@ class Deliveries:
             delivery.succeed(left, number)
 
     def forget(self, delivery: Delivery) -> None:
-        """Close and remove a delivery."""
         delivery.close()
         self.all = tuple(each for each in self.all if each[0] is not delivery)
 

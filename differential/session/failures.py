@@ -21,7 +21,6 @@ class Failures:
         """The last failure, of any item, that was looked at."""
 
     def among(self, items: Mapping[str, Item]) -> list[Item]:
-        """Return the items that have failed."""
         last = Item.last_failure  # read first: an item that fails from now on changes it again
         if last == self._looked_at:
             return []

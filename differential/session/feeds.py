@@ -29,7 +29,6 @@ class Feeds:
         self.all = (*(each for each in self.all if each.key != feed.key), feed)
 
     def forget(self, feed: Feed) -> None:
-        """Remove a feed."""
         self.all = tuple(each for each in self.all if each is not feed)
 
     def gather(self) -> bool:
@@ -78,7 +77,6 @@ class Feeds:
         self.all = tuple(feed for feed in self.all if feed.item is not item)
 
     def end(self) -> None:
-        """Close all feeds."""
         self._end(self.all)
 
     def rows(self) -> Rows:

@@ -199,7 +199,6 @@ class Item:
             self.followers = (*(each for each in self.followers if each() is not None), ref(changes))
 
     def unfollow(self, changes: Changes) -> None:
-        """Remove a follower."""
         with self._lock:
             self.followers = tuple(each for each in self.followers if each() not in (None, changes))
 

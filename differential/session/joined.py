@@ -72,7 +72,6 @@ def matched_columns(what: str, left: NamedCollection, right: NamedCollection, on
 
 
 def _others(side: NamedCollection, key: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns besides a key."""
     return tuple([each for each in side.names or () if each not in key])
 
 

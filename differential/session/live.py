@@ -77,11 +77,9 @@ class Cell:
         self._handle = display(shown, display_id=True)
 
     def __call__(self, change: Change) -> None:
-        """Show what a commit has changed."""
         self.show()
 
     def show(self) -> None:
-        """Show the current rows."""
         if self._handle is not None:
             self._handle.update(self._shown)
 

@@ -129,5 +129,4 @@ def _fitting(name: str, filled: Column) -> Callable[[Any], Any]:
 
 
 def _all(filled: Column) -> Callable[[Any], Any]:
-    """Return what makes a column of one value."""
     return lambda row: filled[np.zeros(len(next(iter(row))), np.int64)]  # a row has the key, at least

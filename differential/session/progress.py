@@ -114,7 +114,6 @@ class _Loading:
         self._display.advance(max(done, 0.0), max(rows, 0), "rows", total=total if 0 < total < math.inf else None)
 
     def end(self) -> None:
-        """Stop showing progress."""
         display, self._display = self._display, None
         if display is not None:
             display.end()

@@ -140,7 +140,6 @@ class _Keys:
         """How many parts are known."""
 
     def without(self, columns: tuple[Column, ...], keys: int) -> tuple[Column, ...]:
-        """Return the rows of other keys."""
         for part in self.parts[self._number :]:
             self._known.update(keys_of(part))
         self._number = len(self.parts)
@@ -238,7 +237,6 @@ def _refuse_absent(planned: TransactionPlan, columns: tuple[Column, ...], presen
 
 
 def _are_distinct(rows: Sequence[Column]) -> bool:
-    """Return whether no two rows are equal."""
     return len(_runs(rows)[1] if _are_sorted_fast(rows) else set(keys_of(rows))) == len(rows[0])
 
 

@@ -221,7 +221,6 @@ class SessionHubs:
         return self._hubs[item]
 
     async def close(self) -> None:
-        """End all streams."""
         self._is_closed = True
         for hub in self._hubs.values():
             await hub.close(CLOSED)

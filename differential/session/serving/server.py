@@ -114,7 +114,6 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
 
 
 def _check(options: Options) -> None:
-    """Raise ConfigError for options that are refused."""
     if isinstance(options.port, bool) or not isinstance(options.port, Integral) or not 0 <= options.port < 1 << 16:
         raise ConfigError(f"port is a number from 0 to 65535, not {options.port!r:.80}")
     for option in ("limit", "backlog", "queue"):

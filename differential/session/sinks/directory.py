@@ -154,20 +154,17 @@ class DirectoryWriter:
         self._note(mark.stream, mark.commit, digest)
 
     def clear(self) -> None:
-        """Remove the files."""
         # In the other order, a crash in between would leave a mark whose files are gone.
         self._note("", None, "")
         self._empty()
 
     def close(self) -> None:
-        """Release the lock."""
         descriptor, self._lock = self._lock, -1  # a second call must not close what has this number by then
         if descriptor >= 0:
             with suppress(OSError):
                 os.close(descriptor)
 
     def _add(self, name: str, changes: Sequence[Change]) -> None:
-        """Add a file, in one step."""
         for change in changes:
             check_names(change.columns)
         try:

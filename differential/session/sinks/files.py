@@ -114,13 +114,11 @@ class FileWriter:
         self._note(mark.stream, mark.commit, start + len(data))
 
     def clear(self) -> None:
-        """Empty the file."""
         # In the other order, a crash in between would leave a file that is shorter than its mark states.
         self._note("", None, 0)
         os.ftruncate(self._file, 0)
 
     def close(self) -> None:
-        """Close the file, and release the lock."""
         for descriptor in (self._file, self._lock):  # the lock last: then another writer may begin
             if descriptor >= 0:
                 with suppress(OSError):

@@ -119,7 +119,6 @@ class KeyedTableWriter:
         self._is_cleared = True
 
     def close(self) -> None:
-        """Close the connection."""
         with suppress(psycopg.Error):
             self._connection.close()
 

@@ -95,7 +95,6 @@ def _float(value: float) -> float | str:
 
 
 def _nested(value: Any) -> Any:
-    """Return a value in a list or struct."""
     if isinstance(value, dict):
         return {name: _nested(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):

@@ -58,12 +58,10 @@ class ArrowReader(ReadAhead[tuple[bytes, str, bytes]]):
         super().__init__(address, AHEAD)
 
     def stop(self) -> None:
-        """Let the thread end, without waiting for it."""
         super().stop()
         self._connection.interrupt()
 
     def close(self) -> None:
-        """End the thread."""
         self.stop()
         self._thread.join()
         self._connection.close()

@@ -224,7 +224,6 @@ class FilesReader(Reader):
         return self._finished + share * size, self._finished + left
 
     def close(self) -> None:
-        """Close the file that is open."""
         part, self._part = self._part, None
         if part is not None:
             part.close()

@@ -143,7 +143,6 @@ class TopicReader(Reader):
         return self._batch([], [])
 
     def close(self) -> None:
-        """Disconnect from the brokers."""
         self._consumer.close()
 
     def _note(self, error: client.KafkaError) -> None:

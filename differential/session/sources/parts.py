@@ -100,14 +100,12 @@ class TextPart:
         return self.bytes.mark()
 
     def is_over(self) -> bool:
-        """Return whether no bytes are left now."""
         try:
             return not self.bytes.peek(1)[0]
         except (OSError, Overwritten):  # which `next` raises, too
             return False
 
     def next(self) -> PartRows | None:
-        """Return the rows of the next block."""
         form = self._format
         if form is None:
             head = self._begin(self.bytes)
@@ -129,7 +127,6 @@ class TextPart:
         return self._piece(form, form.split(text), data, bad)
 
     def close(self) -> None:
-        """Close the file."""
         self.bytes.close()
 
     def _may_grow(self) -> bool:
@@ -276,7 +273,6 @@ class TablePart:
         return self._mark
 
     def is_over(self) -> bool:
-        """Return whether no rows are left."""
         if not self._ahead:
             try:
                 self._ahead.append(next(self._chunks, None))
@@ -285,7 +281,6 @@ class TablePart:
         return self._ahead[0] is None
 
     def next(self) -> PartRows | None:
-        """Return the next rows."""
         # `is_over` may have looked at the next piece, or found its error.
         found = self._ahead.pop() if self._ahead else next(self._chunks, None)
         if isinstance(found, Exception):
@@ -313,7 +308,6 @@ class TablePart:
         return PartRows(made, rejected)
 
     def close(self) -> None:
-        """Close the file."""
         self._chunks.close()  # type: ignore[attr-defined]
 
 

@@ -246,7 +246,6 @@ class Replication:
             self._connection.flush()
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.finish()
 
 

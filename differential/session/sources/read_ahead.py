@@ -46,7 +46,6 @@ class ReadAhead(Reader, Generic[Entry]):
         return self._batch(entry)  # without the lock: the thread reads on meanwhile
 
     def stop(self) -> None:
-        """Let the thread end, without waiting for it."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()

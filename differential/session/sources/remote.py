@@ -106,7 +106,6 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
         super().__init__(source.name, AHEAD)
 
     def stop(self) -> None:
-        """Let the thread end, without waiting for it."""
         super().stop()
         with self._changed:
             self._end_by = clock.monotonic() + CLOSING if self._end_by is None else self._end_by
@@ -169,7 +168,6 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
                 self._changed.wait_for(lambda: self._is_closed, pause)
 
     def _follow(self) -> None:
-        """Read messages until the connection ends."""
         parts: list[dict[str, Any]] = []
         for text in self._messages() if self._source.is_socket else self._events():
             message = _checked(text, self._source.url)
