@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -133,7 +134,7 @@ class Application:
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             return _json(415, {"error": "the body must be text in UTF-8, not compressed"})
         try:
-            body = await _unless(self._end, self._body(request))
+            body = await _until(self._end.wait(), self._body(request))
         except ClientDisconnect:
             return _json(400, {"error": "the body is not complete"})
         if body is None:
@@ -286,16 +287,14 @@ def _json(status: int, body: object) -> Response:
     return _Parts(text(body), status, media_type="application/json")
 
 
-async def _unless(over: asyncio.Event, waiting: Coroutine[Any, Any, T]) -> T | None:
-    """Return what a coroutine returns, or cancel it and return None at an event that comes first."""
-    tasks = asyncio.create_task(waiting), asyncio.create_task(over.wait())
+async def _until(end: Coroutine[Any, Any, object], working: Coroutine[Any, Any, T]) -> T | None:
+    """Return what a coroutine returns or raise its error, or cancel it and return None if another one ends before."""
+    tasks = asyncio.create_task(end), asyncio.create_task(working)
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    tasks[1].cancel()
-    if tasks[0].done():
-        return tasks[0].result()
-    tasks[0].cancel()
+    for task in tasks:
+        task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    return None
+    return None if tasks[1].cancelled() else tasks[1].result()
 
 
 async def _until_gone(receive: Receive, sending: Coroutine[Any, Any, None]) -> None:
@@ -306,10 +305,5 @@ async def _until_gone(receive: Receive, sending: Coroutine[Any, Any, None]) -> N
             pass
 
     # While something is sent, only what is received shows that the reader has gone.
-    tasks = asyncio.create_task(gone()), asyncio.create_task(sending)
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
-    _, error = await asyncio.gather(*tasks, return_exceptions=True)
-    if isinstance(error, Exception) and not isinstance(error, (OSError, WebSocketDisconnect)):
-        raise error
+    with suppress(OSError, WebSocketDisconnect):
+        await _until(gone(), sending)
