@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -128,12 +129,8 @@ def _statements(item: Item, body: bytes) -> tuple[list[RowStatement], list[Rejec
         raise DataError(f"the type of column {unknown[0]!r} is not known yet: state it in db.table({item.name!r}, ...)")
     statements: list[RowStatement] = []
     shapes = item.schema.shapes()
-    at = 0
-    while at < len(lines):
-        end, kind = at, lines[at].kind
-        while end < len(lines) and lines[end].kind is kind:
-            end += 1
-        group = lines[at:end]
+    for kind, run in groupby(lines, attrgetter("kind")):
+        group = list(run)
         wanted = names[: item.keys] if kind is Kind.DELETE_KEYS else names
         converter = Converter(wanted, [types[name] for name in wanted], of_json, item.required)
         columns, faults = converter.convert([[line.row.get(name) for line in group] for name in wanted], len(group))
@@ -145,7 +142,6 @@ def _statements(item: Item, body: bytes) -> tuple[list[RowStatement], list[Rejec
         if kept:
             made = tuple(columns) if not faults else tuple(column[kept] for column in columns)
             statements.append(RowStatement(kind, made, Origin(f"http {item.name}", group[0].number)))
-        at = end
     return statements, sorted(wrong, key=lambda each: each.line)
 
 

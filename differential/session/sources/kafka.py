@@ -18,6 +18,7 @@ import json
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Literal
 
 from differential.extra import needed_for
@@ -228,14 +229,13 @@ class _Records:
         changes: list[tuple[Kind, tuple[Column, ...]]] = []
         wrong: dict[int, str] = {}
         start = 0
-        for end in range(1, len(messages) + 1):
-            is_run = end < len(messages) and (messages[end].value() is None) == (messages[start].value() is None)
-            if not is_run:
-                kind, columns, why = self._run(messages[start:end])
-                wrong |= {start + at: text for at, text in why.items()}
-                if columns and len(columns[0]):
-                    changes.append((kind, columns))
-                start = end
+        for _, each in groupby(messages, lambda message: message.value() is None):
+            run = list(each)
+            kind, columns, why = self._run(run)
+            wrong |= {start + at: text for at, text in why.items()}
+            if columns and len(columns[0]):
+                changes.append((kind, columns))
+            start += len(run)
         return changes, {at: self._rejected(messages[at], why) for at, why in wrong.items()}
 
     def _run(self, messages: Sequence[client.Message]) -> tuple[Kind, tuple[Column, ...], dict[int, str]]:
