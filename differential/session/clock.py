@@ -28,7 +28,7 @@ from differential.data.ticks import of_ticks, ticks
 from differential.session.feeds import Feeds
 from differential.session.item import Item
 from differential.session.table_data import Column
-from differential.session.transaction import Kind, Net, RowStatement, TransactionPlan, keys_of, stacked
+from differential.session.transaction import Kind, Net, RowStatement, TransactionPlan, in_total, keys_of, stacked
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin
 
@@ -315,7 +315,7 @@ class Reckoning:
         keys = clock.item.keys
         touched = set(keys_of(tuple(column[early] for column in net.columns[:keys])))
         late = np.array([key in touched for key in keys_of(net.columns[:keys])], np.bool_) & stays
-        columns, diffs = _in_total(tuple(column[late] for column in net.columns), net.diffs[late])
+        columns, diffs = in_total(tuple(column[late] for column in net.columns), net.diffs[late])
         times = np.abs(diffs)
         kinds = np.where(diffs < 0, "delete", "insert").astype(np.dtypes.StringDType())
         self._late.setdefault(clock, []).append(tuple(each.repeat(times) for each in (*columns, kinds)))
@@ -343,18 +343,6 @@ def _marks(clock: Clock, statement: RowStatement) -> list[int]:
     except DataError:
         raise DataError(f"the watermark of {clock.item} cannot be null") from None
     return found
-
-
-def _in_total(columns: tuple[Column, ...], diffs: Column) -> tuple[tuple[Column, ...], Column]:
-    """Return each row once with the sum of its diffs, and none whose sum is 0: it was deleted and inserted again."""
-    first: dict[Any, int] = {}
-    totals: dict[Any, int] = {}
-    for place, (row, diff) in enumerate(zip(keys_of(columns), diffs.tolist())):
-        first.setdefault(row, place)
-        totals[row] = totals.get(row, 0) + diff
-    # Both dicts have the rows in one order, that of their first places.
-    places = np.array([place for row, place in first.items() if totals[row]], np.int64)
-    return tuple(column[places] for column in columns), np.array([each for each in totals.values() if each], np.int64)
 
 
 def _late_rows(clock: Clock, parts: list[tuple[Column, ...]]) -> Net:

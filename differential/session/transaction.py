@@ -253,6 +253,17 @@ def _taken(columns: tuple[Column, ...], rows: Column) -> tuple[Column, ...]:
     return tuple(column[rows] for column in columns)
 
 
+def in_total(columns: tuple[Column, ...], diffs: Column) -> tuple[tuple[Column, ...], Column]:
+    """Return each of some rows once with the sum of its diffs, and none whose sum is 0. There is a row at least.
+
+    >>> in_total((np.array([7, 8, 7, 8]),), np.array([1, 1, 1, -1]))
+    ((array([7]),), array([2]))
+    """
+    order, starts = _runs(columns)
+    sums = np.add.reduceat(diffs[order], starts)
+    return _taken(columns, order[starts][sums != 0]), sums[sums != 0]
+
+
 def stacked(parts: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
     """Return parts of the same columns as one."""
     if len(parts) == 1:

@@ -9,8 +9,7 @@ import numpy as np
 
 from differential.data.codes import kind_of
 from differential.session.changes import Change
-from differential.session.table_data import order_of, ordered
-from timely.lowlevel import starts_of_runs
+from differential.session.transaction import in_total
 
 
 class Reach(NamedTuple):
@@ -56,12 +55,8 @@ class Left(NamedTuple):
             return []
         columns = tuple(np.concatenate(parts) for parts in zip(*(each.rows for each in changes)))
         diffs = np.concatenate([*(-each.diff for each in self.contents), *(each.diff for each in contents)])
-        order = order_of(columns)
-        starts = starts_of_runs([ordered(column[order]) for column in columns])
         # There is a row: changes without rows do not occur in contents (`Contents`).
-        sums = np.add.reduceat(diffs[order], starts)
-        rows = order[starts][sums != 0]
-        return [Change(time, changes[0].columns, tuple(column[rows] for column in columns), sums[sums != 0])]
+        return [Change(time, changes[0].columns, *in_total(columns, diffs))]
 
 
 Contents = Callable[[], list[Change]]
