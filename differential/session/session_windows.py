@@ -58,12 +58,6 @@ class _Sessions:
         def in_blocks(*columns: Any) -> tuple[Any, ...]:
             return (*columns[:group], columns[group] // CELLS_PER_BLOCK, *columns[group:])
 
-        def is_outer(*columns: Any) -> Any:
-            return columns[-1]
-
-        def is_inner(*columns: Any) -> Any:
-            return ~columns[-1]
-
         def complete(*columns: Any) -> tuple[Any, ...]:
             *in_group, _block, cell, first, last, _outer = columns
             return (*in_group, cell, first, self._end(last))
@@ -79,22 +73,20 @@ class _Sessions:
         def without_run(*columns: Any) -> tuple[Any, ...]:
             return (*columns[:group], *columns[group + 1 :])
 
-        def rejoined(*columns: Any) -> tuple[Any, ...]:
-            return columns[group + 1 :]
-
         in_cells = records.map(self._with_cells, keys=group + 1, name="cell")
         spans = in_cells.map(with_times, keys=group + 1, name="event time").reduce(
             _first_and_last, name="first and last"
         )
         runs = spans.map(in_blocks, keys=group + 1, name="block").reduce(self._runs_of_block, name="runs of a block")
-        outer = runs.filter(is_outer, name="outer runs")
+        outer = runs.filter(lambda *columns: columns[-1], name="outer runs")
         joined = outer.map(run, keys=group, name="outer run").reduce(self._sessions_of_group, name="sessions")
         by_run = joined.map(lambda *columns: columns, keys=group + 1, name="session of a run")
         sessions = outer.map(cell_of_run, keys=group + 1, name="run").join_map(
             by_run, without_run, keys=group + 1, name="session of a cell"
         )
-        inner = runs.filter(is_inner, name="inner runs").map(complete, keys=group + 1, name="inner sessions")
-        return in_cells.join_map(sessions.concat(inner), rejoined, keys=records.keys, name="window")
+        inner = runs.filter(lambda *columns: ~columns[-1], name="inner runs")
+        sessions = sessions.concat(inner.map(complete, keys=group + 1, name="inner sessions"))
+        return in_cells.join_map(sessions, lambda *columns: columns[group + 1 :], keys=records.keys, name="window")
 
     def _with_cells(self, *columns: Any) -> tuple[Any, ...]:
         times, gap = event_times(columns[self.at], self.column), count_of(self.gap, columns[self.at])
