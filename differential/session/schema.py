@@ -27,7 +27,7 @@ from differential.data.codes import FLOAT_TYPES, TYPE_NAMES, AnyKind, ColumnKind
 from differential.frames.python import type_of
 from differential.operators.input import owned
 from differential.session.lists import learned, shape_of
-from differential.session.table_data import NAMES, Column, is_opaque, is_untyped
+from differential.session.table_data import Column, is_opaque, is_untyped, type_written
 from timely.errors import DataError
 from timely.lowlevel import LogicalType, Typed, is_null, typed
 
@@ -160,14 +160,9 @@ def _has_nulls(kind: AnyKind) -> bool:
 
 
 def _without_nulls(kind: AnyKind) -> DataError:
-    stated = _nullable(type_name(kind))
+    written = type_written(f"{type_name(kind)}?") or ""
+    stated = f"{written} of differential.frames" if written.startswith("typed(") else f"`{written}`"
     return DataError(f"holds {_shown(kind)} and no nulls: {stated} as its type in db.table() allows them")
-
-
-def _nullable(name: str) -> str:
-    """Return how a program writes the type of this name with nulls."""
-    of_frames = f"typed([], '{name}?') of differential.frames"
-    return next((f"`{of.__name__} | None`" for of, stands in NAMES.items() if stands == name), of_frames)
 
 
 def _fitting(column: Column, kind: AnyKind) -> Column:

@@ -177,7 +177,7 @@ def refuse_names_of_types(table: str, data: Any) -> None:
     columns and their types; ['int'] is a column of one row
     """
     values = [*data.values()] if isinstance(data, Mapping) else []
-    types = [_type_named(value) if isinstance(value, str) else None for value in values]
+    types = [type_written(value) if isinstance(value, str) else None for value in values]
     if values and None not in types:
         shown = ", ".join(f"{name!r}: {of}" for name, of in zip(data, types))
         frames = " with typed of differential.frames" if "typed(" in shown else ""
@@ -187,10 +187,10 @@ def refuse_names_of_types(table: str, data: Any) -> None:
         )
 
 
-def _type_named(name: str) -> str | None:
+def type_written(name: str) -> str | None:
     """Return how a program writes the type of a column of this name; None if there is no such type.
 
-    >>> [_type_named(name) for name in ("int", "int64", "text?", "datetime", "BIGINT", "decimal(9, 2)", "Rome")]
+    >>> [type_written(name) for name in ("int", "int64", "text?", "datetime", "BIGINT", "decimal(9, 2)", "Rome")]
     ['int', 'int', 'str | None', 'datetime.datetime', 'int', "typed([], 'decimal(9, 2)')", None]
     """
     nulls = " | None" if name.endswith("?") else ""
