@@ -164,8 +164,8 @@ def _number(text: str, of: type = int) -> Any:
     return of(text)
 
 
-def _float(text: str) -> Any:
-    return _fitting(_number(text, float), np.float64, "inf" in text.lower())
+def _float(text: str, of: type[Any] = np.float64) -> Any:
+    return _fitting(_number(text, float), of, "inf" in text.lower())
 
 
 def _fitting(number: float, of: type[Any], is_infinite: bool) -> Any:
@@ -189,15 +189,16 @@ def _boolean(text: str) -> bool:
 
 def _moments(of: str) -> Parse:
     """Return what parses a timestamp without losing digits."""
-    if not of.startswith("timestamp[ns"):
-        return lambda text: _whole(text, dt.datetime.fromisoformat(text))
+    has_nanoseconds = of.startswith("timestamp[ns")
 
     def exact(text: str) -> Any:
-        moment = dt.datetime.fromisoformat(text)
-        if (moment.tzinfo is not None) != ("," in of):
+        moment, more = dt.datetime.fromisoformat(text), _nanoseconds(text)
+        if not has_nanoseconds and not more:
+            return moment
+        if not has_nanoseconds or (moment.tzinfo is not None) != ("," in of):
             raise ValueError(text)
         start = dt.datetime(1970, 1, 1, tzinfo=None if moment.tzinfo is None else dt.UTC)
-        count = (moment - start) // dt.timedelta(microseconds=1) * 1000 + _nanoseconds(text)
+        count = (moment - start) // dt.timedelta(microseconds=1) * 1000 + more
         if not -_MOST < count < _MOST:
             raise OverflowError(text)
         return np.datetime64(count, "ns")
@@ -214,13 +215,6 @@ def _time(text: str) -> Any:
         raise ValueError(text)
     seconds = (time.hour * 60 + time.minute) * 60 + time.second
     return np.timedelta64((seconds * 1_000_000 + time.microsecond) * 1000 + more, "ns")
-
-
-def _whole(text: str, moment: Any) -> Any:
-    """Return what Python makes of a text. Raises ValueError if it drops digits of it."""
-    if _nanoseconds(text):
-        raise ValueError(text)
-    return moment
 
 
 def _nanoseconds(text: str) -> int:
@@ -244,8 +238,8 @@ _TEXTS: dict[str, Parse] = {
     "int64": _number,
     "uint64": _number,
     "float64": _float,
-    "float32": lambda text: _fitting(_float(text), np.float32, "inf" in text.lower()),
-    "float16": lambda text: _fitting(_float(text), np.float16, "inf" in text.lower()),
+    "float32": partial(_float, of=np.float32),
+    "float16": partial(_float, of=np.float16),
     "bool": _boolean,
     "text": _same,
     "bytes": partial(b64decode, validate=True),
@@ -300,8 +294,8 @@ _VALUES: dict[str, Parse] = {
     "int64": _of_class(int, made=_same),
     "uint64": _of_class(int, made=_same),
     "float64": _float_of_json,
-    "float32": lambda value: _narrow(value, np.float32),
-    "float16": lambda value: _narrow(value, np.float16),
+    "float32": partial(_narrow, of=np.float32),
+    "float16": partial(_narrow, of=np.float16),
     "bool": _of_class(bool, made=_same),
     "text": _of_class(str, made=_same),
     "decimal": _decimal,
