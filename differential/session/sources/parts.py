@@ -83,7 +83,7 @@ class TextPart:
         """Whether the next bytes are of a line that was rejected because it is too long."""
         at = int(place.get("at", 0))
         if at and has_header:  # the place is after the header, which names the columns
-            # The lines of the header are in the place already, so they are not counted again.
+            # The line of the header is in the place already, so it is not counted again.
             with closing(bytes_of(0)) as first:
                 self._begin(first)
         self.bytes = bytes_of(at)
@@ -106,14 +106,12 @@ class TextPart:
             return False
 
     def next(self) -> PartRows | None:
-        form = self._format
-        if form is None:
-            head = self._begin(self.bytes)
-            if head is None:
+        if self._format is None:
+            if not self._begin(self.bytes):
                 return None
-            self._line += head
-            form = self._format
-            assert form is not None
+            self._line += 1
+        form = self._format
+        assert form is not None
         if self._is_in_long_line and not self._pass_line():
             return None
         data = self._block(form)
@@ -132,26 +130,23 @@ class TextPart:
     def _may_grow(self) -> bool:
         return not self.bytes.is_ended if isinstance(self.bytes, PipeBytes) else self.grows
 
-    def _begin(self, source: Bytes) -> int | None:
-        """Take the header; return how many lines it has, None if it is not there yet.
-
-        Raises DataError if the first line is longer than a block.
-        """
+    def _begin(self, source: Bytes) -> bool:
+        """Take the header; return whether it is there. Raises DataError if the first line is longer than a block."""
         data, is_all = source.peek(BLOCK)
         end = data.find(b"\n") + 1
         if not end:
             if not is_all:
                 raise DataError(f"no line ends in the first {BLOCK:,} bytes: is it CSV whose lines end with LF?")
             if self._may_grow():
-                return None
+                return False
             if not data:
                 self.is_ended = True
-                return None
+                return False
             end = len(data)
         text = _decoded(data[:end])[0]
         self._format = self._format_of(text.removeprefix(MARK).rstrip("\r\n"))
         source.advance(end)
-        return 1
+        return True
 
     def _block(self, form: Format) -> bytes:
         """Return the bytes of the next whole records; none if there are none now.
