@@ -25,7 +25,6 @@ from weakref import finalize
 
 from differential.session.awaiting import in_thread
 from differential.session.catalog import Catalog
-from differential.session.cluster import Cluster
 from differential.session.engine import Engine
 from differential.session.existing import existing
 from differential.session.failures import present
@@ -43,7 +42,7 @@ from differential.session.table_data import declared_by, refuse_names_of_types
 from differential.session.uncommitted import lost_statements, warn_of
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import Origin, user_origin
+from timely.lowlevel import user_origin
 from timely.services import Live, serve_live
 
 if TYPE_CHECKING:
@@ -117,7 +116,11 @@ class Session:
             raise SessionError(f"a session has at least one worker, not {workers!r:.80}")
         name, origin = f"session {next(_numbers)}", user_origin()
         settings = replace(launched, workers=workers)
-        cluster = _cluster(settings, name, origin) if processes and workers > 1 else None
+        cluster = None
+        if processes and workers > 1:
+            from differential.session.coordinator import Coordinator  # it imports what only such sessions need
+
+            cluster = Coordinator(settings, name, origin)
         engine = Engine(workers, name, origin, cluster, settings, shows_progress=progress)
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
@@ -442,9 +445,3 @@ class Session:
         if self.is_closed:
             return "<Session, closed>"
         return f"<Session at commit {self._catalog.last}: {', '.join(self._catalog.items) or 'no tables'}>"
-
-
-def _cluster(settings: Config, name: str, origin: Origin) -> Cluster:
-    from differential.session.coordinator import Coordinator  # it imports what only such sessions need
-
-    return Coordinator(settings, name, origin)
