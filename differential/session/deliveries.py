@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from differential.session.changes import Change, Changes
+from differential.session.changes import Changes
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
 from differential.session.rows import Rows
@@ -66,20 +66,14 @@ class Deliveries:
             return None
         with Deferral():  # what is read of the changes is taken by the sinks
             try:
-                self._take({} if storage is None else storage.publish(number))
+                published = {} if storage is None else storage.publish(number)
+                for delivery, changes in self.all:
+                    delivery.take(published.get(delivery.item, []) if changes is None else changes.read_nowait())
             except StateError as error:
                 failure = SessionError(f"durable views may lack changes until the session is opened again: {error}")
                 failure.__cause__ = error
                 return failure
         return None
-
-    def _take(self, published: Mapping[Item, list[Change] | None]) -> None:
-        """Collect the changes of a commit.
-
-        `published` has the changes of each durable view; they are None if they must be read again from the view.
-        """
-        for delivery, changes in self.all:
-            delivery.take(published.get(delivery.item, []) if changes is None else changes.read_nowait())
 
     def deliver(self, number: int, is_closing: Callable[[], bool]) -> SessionError | None:
         """Write what was taken to the sinks; return the error of the first sink that does not have it."""

@@ -235,7 +235,7 @@ class Engine:
         """Make every worker look for calls, and for items that have failed."""
         self._ring()
         for site in tuple(self._sites.values()):
-            site.worker.call(_nothing)
+            site.worker.call(lambda: None)
         self.cluster.wake()
 
     def _ring(self) -> bool:
@@ -419,10 +419,6 @@ def is_exiting() -> bool:
     False
     """
     return not main_thread().is_alive()
-
-
-def _nothing() -> None:
-    pass
 
 
 def _none(site: Site) -> None:

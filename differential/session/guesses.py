@@ -65,10 +65,8 @@ GROUPS = {
     "window": "window(...) comes before group_by('column')",
     **{each: f"{each}(...) comes {_AROUND}" for each in _BEFORE},
     "agg": "aggregate(n='count', spent=('total', 'sum')) makes several",
-    "size": "count() counts the records of each group",
-    "len": "count() counts the records of each group",
-    "avg": "mean('column') is the mean",
-    "average": "mean('column') is the mean",
+    **dict.fromkeys(("size", "len"), "count() counts the records of each group"),
+    **dict.fromkeys(("avg", "average"), "mean('column') is the mean"),
     **dict.fromkeys(("nunique", "n_unique", "distinct"), "count_distinct('column') counts the different values"),
     **dict.fromkeys(("nlargest", "head", "limit", "sort"), _LARGEST),
     **dict.fromkeys(

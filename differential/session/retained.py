@@ -33,8 +33,8 @@ class Reaches(dict[str, Reach]):
     @classmethod
     def from_offsets(cls, offsets: Mapping[str, Position]) -> Reaches:
         """Return the reaches that the offsets of a durable view contain."""
-        found = {key: text for key, text in offsets.items() if key.startswith(_PREFIX)}
-        return cls({key.removeprefix(_PREFIX): Reach.from_text(text) for key, text in found.items()})
+        found = {key.removeprefix(_PREFIX): text for key, text in offsets.items() if key.startswith(_PREFIX)}
+        return cls({sink: Reach.from_text(text) for sink, text in found.items()})
 
     def offsets(self) -> dict[str, Position]:
         """Return the reaches as offsets."""

@@ -9,7 +9,7 @@ from differential.session.changes import Change
 from differential.session.item import Item
 from differential.session.sinks.delivery import Delivery, Existing
 from differential.session.sinks.sink import Outlet, Sink
-from differential.session.table_data import Column, ordered
+from differential.session.table_data import ordered
 from timely.errors import SessionError
 from timely.lowlevel import name_of, starts_of_runs
 
@@ -27,7 +27,9 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
         values = catalog.read(item).arrays()
         if not values or not len(values[0]):
             return []
-        columns, counts = _counted(values)
+        starts = starts_of_runs([ordered(column) for column in values])  # of the distinct rows: `values` are sorted
+        columns = tuple(column[starts] for column in values)
+        counts = np.diff(np.append(starts, len(values[0])))
         return [Change(catalog.last, item.columns(len(columns)), columns, counts)]
 
     def outlet() -> Outlet:
@@ -62,9 +64,3 @@ def forgotten(catalog: Catalog, item: Item, sink: str) -> None:
                 catalog.deliveries.forget(delivery)
         if catalog.storage is not None:
             catalog.storage.retained(item, sink).forget()
-
-
-def _counted(values: tuple[Column, ...]) -> tuple[tuple[Column, ...], Column]:
-    """Return the distinct rows of sorted columns, and how often each occurs."""
-    starts = starts_of_runs([ordered(column) for column in values])
-    return tuple(column[starts] for column in values), np.diff(np.append(starts, len(values[0])))

@@ -188,7 +188,9 @@ class FilesReader(Reader):
                 rejected.append(Rejected(label, 1, os.path.basename(label), f"the file cannot be read: {error}"))
                 if self._target.stops:
                     return SourceBatch((), rejected, self._position())
-                self._leave_out()
+                if self._directory is None and self._path is not None:
+                    self._left_out = _identity(self._path)  # one that is followed may be replaced by another
+                self._finish()
                 continue
             if piece is not None:
                 self._place, self._has_moved = self._part.place, False  # the place also remains if the part is closed
@@ -282,12 +284,6 @@ class FilesReader(Reader):
             self._begin_again(change)
             mark = ""
         self._part = self._source.part(path, self._target, self._place, mark)
-
-    def _leave_out(self) -> None:
-        """Go on to the next file, because this one cannot be read. One that is followed may be replaced by another."""
-        if self._directory is None and self._path is not None:
-            self._left_out = _identity(self._path)
-        self._finish()
 
     def _finish(self) -> None:
         """Go on to the next file, if there may be one."""

@@ -110,7 +110,9 @@ class TopicReader(Reader):
         messages = [message for message in self._consumer.consume(MESSAGES, 0) if self._is_message(message, ends)]
         if not messages:
             self._pass_over(ends)
-            return self._passed_over()
+            if self._passed is None or not (self.is_ended or clock.monotonic() - self._passed > PASSED_SECONDS):
+                return None
+            return self._batch([], [])  # the position has moved, and no message is likely to follow soon
         changes, rejected = self._records.made(messages)
         if rejected and self._target.stops:
             # The message that comes first in the order of arrival stops the source; those after it are read again.
@@ -136,12 +138,6 @@ class TopicReader(Reader):
             if end > self._offsets.get(partition, 0):
                 self._offsets[partition] = end
                 self._passed = clock.monotonic() if self._passed is None else self._passed
-
-    def _passed_over(self) -> SourceBatch | None:
-        """Return a batch without rows if the position has moved, and if no message is likely to follow soon."""
-        if self._passed is None or not (self.is_ended or clock.monotonic() - self._passed > PASSED_SECONDS):
-            return None
-        return self._batch([], [])
 
     def close(self) -> None:
         self._consumer.close()
