@@ -150,6 +150,17 @@ def may_be_null(of: str) -> bool:
     return of.endswith("?") or family(of) in ("date", "timestamp", "time", "duration", "decimal", "value")
 
 
+def taking_none(parse: Parse, takes_nulls: bool) -> Parse:
+    """Return a parser to which None stands for a null; it raises TypeError for a null that a type does not have."""
+
+    def parsed(value: Any) -> Any:
+        if value is None and not takes_nulls:
+            raise TypeError("a null")
+        return None if value is None else parse(value)
+
+    return parsed
+
+
 def _or_null(parse: Parse, null: Any) -> Parse:
     return lambda value: None if value == null else parse(value)
 

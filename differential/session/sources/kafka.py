@@ -22,7 +22,7 @@ from itertools import groupby
 from typing import Any, Literal
 
 from differential.extra import needed_for
-from differential.session.sources.convert import Converter, Parse, number_of_json, of_json, of_text
+from differential.session.sources.convert import Converter, Parse, number_of_json, of_json, of_text, taking_none
 from differential.session.sources.source import Position, Reader, Rejected, SourceBatch, Target
 from differential.session.sources.text import reason
 from differential.session.table_data import Column
@@ -341,19 +341,10 @@ def _object(data: Any, names: Sequence[str], what: str) -> Sequence[Any]:
 
 def _of_bytes(of: str) -> Parse | None:
     """Return a function that converts the bytes of a key or value to a value of a type; None if there is none."""
-    may_be_null = of.endswith("?")
-    parse = None if of.startswith("bytes") else of_text(of.removesuffix("?"))
-    if parse is None and not of.startswith("bytes"):
-        return None
-
-    def converted(data: bytes | None) -> Any:
-        if data is None:
-            if may_be_null:
-                return None
-            raise TypeError("nothing")
-        return data if parse is None else parse(data.decode())
-
-    return converted
+    if of.startswith("bytes"):
+        return taking_none(lambda data: data, of.endswith("?"))
+    parse = of_text(of.removesuffix("?"))
+    return None if parse is None else taking_none(lambda data: parse(data.decode()), of.endswith("?"))
 
 
 def kafka(

@@ -7,9 +7,9 @@ replaces the row of its key. If it is the whole row, rows may be equal, and each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from differential.session.sources.convert import Converter, Parse, family, may_be_null, of_text
+from differential.session.sources.convert import Converter, Parse, family, may_be_null, of_text, taking_none
 from differential.session.sources.pgoutput import UNCHANGED, RelationMessage, RowMessage, Truncate, Values
 from differential.session.sources.postgresql_stream import TableInfo
 from differential.session.sources.source import Rejected, Target
@@ -176,16 +176,7 @@ def of_postgresql(of: str) -> Parse | None:
     (True, None, b'ab')
     """
     parse = _bytes if family(of) == "bytes" else of_text(of.removesuffix("?"))
-    if parse is None:
-        return None
-    takes_nulls = may_be_null(of)
-
-    def parsed(value: str | None) -> Any:
-        if value is None and not takes_nulls:
-            raise TypeError("a null")
-        return None if value is None else parse(value)
-
-    return parsed
+    return None if parse is None else taking_none(parse, may_be_null(of))
 
 
 def _bytes(text: str) -> bytes:
