@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -61,11 +61,7 @@ def _parquet(file: Any, row: int) -> Iterator[Chunk]:
     groups = list(range(table.metadata.num_row_groups))
     while groups and table.metadata.row_group(groups[0]).num_rows <= row:
         row -= table.metadata.row_group(groups.pop(0)).num_rows
-    for batch in table.iter_batches(ROWS, row_groups=groups):
-        kept = batch.slice(row)  # nothing, if the batch ends before the row
-        row = max(0, row - len(batch))
-        if len(kept):
-            yield from _pieces(kept)
+    yield from _from(table.iter_batches(ROWS, row_groups=groups), row)
 
 
 def _arrow(file: Any, row: int) -> Iterator[Chunk]:
@@ -78,16 +74,20 @@ def _arrow(file: Any, row: int) -> Iterator[Chunk]:
     except pa.ArrowInvalid:
         file.seek(0)
         batches = pa.ipc.open_stream(file)
+    yield from _from(map(_undamaged, batches), row)
+
+
+def _from(batches: Iterable[Any], row: int) -> Iterator[Chunk]:
+    """Yield the columns of record batches from a row on."""
     for batch in batches:
-        _refuse_damage(batch)
-        kept = batch.slice(row)
+        kept = batch.slice(row)  # nothing, if the batch ends before the row
         row = max(0, row - len(batch))
         for start in range(0, len(kept), ROWS):
             yield from _pieces(kept.slice(start, ROWS))
 
 
-def _refuse_damage(batch: Any) -> None:
-    """Raise ArrowInvalid, a ValueError, if offsets in the data point beyond its end, which Arrow does not check.
+def _undamaged(batch: Any) -> Any:
+    """Return a batch. Raises ArrowInvalid, a ValueError, if offsets in it point beyond its end, which Arrow allows.
 
     A text that is not UTF-8, or a date that is not a whole day, is not such damage: it costs its row.
     """
@@ -98,6 +98,7 @@ def _refuse_damage(batch: Any) -> None:
     for column in batch.columns:
         of = as_bytes.get(column.type, column.type)
         column.view(of).validate(full=not types.is_primitive(of) and not types.is_decimal(of))
+    return batch
 
 
 def _npy(path: str, names: Sequence[str], file: Any, row: int) -> Iterator[Chunk]:
