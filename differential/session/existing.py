@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from differential.session.catalog import Catalog
+from differential.session.item import Item, failure
 from differential.session.near import meant, refuse_name
 from differential.session.readable import Table, View
 from timely.errors import SessionError
@@ -32,3 +34,17 @@ def existing(catalog: Catalog, name: str, of: type[Named]) -> Named:
     if item.kind != kind:
         raise SessionError(f"{item} is not a {kind} (at {user_origin()}): use db.{item.kind}({name!r})")
     return of(catalog, item)
+
+
+def present(target: object, items: Mapping[str, Item]) -> str:
+    """Return a name, or that of a table or view that the program holds.
+
+    Raises SessionError if another one has its name now, and for anything else.
+    """
+    item: Item | None = getattr(target, "_item", None)
+    if item is None:
+        refuse_name(target)
+        return str(target)
+    if items.get(item.name, item) is not item:
+        raise failure(item, item.error or SessionError(f"{item} belongs to another session"))
+    return item.name

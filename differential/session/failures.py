@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from differential.session.item import Item, failure
-from differential.session.near import refuse_name
 from timely.errors import SessionError
 from timely.lowlevel import notify
 
@@ -28,20 +27,6 @@ class Failures:
         if not failed:
             self._looked_at = last
         return failed
-
-
-def present(target: object, items: Mapping[str, Item]) -> str:
-    """Return a name, or that of a table or view that the program holds.
-
-    Raises SessionError if another one has its name now, and for anything else.
-    """
-    item: Item | None = getattr(target, "_item", None)
-    if item is None:
-        refuse_name(target)
-        return str(target)
-    if items.get(item.name, item) is not item:
-        raise failure(item, item.error or SessionError(f"{item} belongs to another session"))
-    return item.name
 
 
 def report(failed: list[Item], commit: int | None) -> None:

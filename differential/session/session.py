@@ -26,8 +26,7 @@ from weakref import finalize
 from differential.session.awaiting import in_thread
 from differential.session.catalog import Catalog
 from differential.session.engine import Engine
-from differential.session.existing import existing
-from differential.session.failures import present
+from differential.session.existing import existing, present
 from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
 from differential.session.near import meant, names_of, refuse_name
