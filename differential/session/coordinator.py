@@ -44,7 +44,6 @@ class Coordinator(Cluster):
     def __init__(self, settings: Config, name: str, origin: Origin) -> None:
         import_module("zmq")  # not in the engine's thread: if that is ended while it imports, half a module is left
         super().__init__(settings)
-        self._workers = settings.workers
         self._name = name
         self._origin = origin
         self._members: list[_Member] = []
@@ -54,17 +53,17 @@ class Coordinator(Cluster):
     @contextmanager
     def connected(self, control: Control) -> Iterator[Config]:
         with run_directory(1) as directory:
-            addresses = tuple(f"ipc://{directory}/{process}" for process in range(self._workers))
+            addresses = tuple(f"ipc://{directory}/{process}" for process in range(self._config.workers))
             config = replace(
                 self._config,
-                processes=self._workers,
+                processes=self._config.workers,
                 workers=1,
                 addresses=addresses,
                 generation=uuid4().hex[:16],
                 curve_dir=None,  # the sockets are in a private directory
             )
             try:
-                for process in range(1, self._workers):
+                for process in range(1, self._config.workers):
                     hello = packed(config, process, self._name, self._origin)
                     member = _Member(self._items, control, process, self._name, hello, config.generation)
                     self._members.append(member)
@@ -75,7 +74,7 @@ class Coordinator(Cluster):
             finally:
                 self.close()
                 self.kill()
-                for process in range(1, self._workers):
+                for process in range(1, self._config.workers):
                     declare_fate(process, "", config.generation)
 
     def pack(self, call: Call[Any]) -> None:

@@ -127,20 +127,12 @@ class Watches:
             try:
                 watch.deliver()
             except Exception as error:
-                cause = error.with_traceback(_of_the_program(error.__traceback__))
-                refused = refused or _failed(cause, commit)
+                why = f"{type(error).__name__}: {error} (commit {commit} is complete, and the watch has ended)"
+                failure = SessionError(f"a callback of watch() failed: {why}")
+                failure.__cause__ = error.with_traceback(_of_the_program(error.__traceback__))
+                refused = refused or failure
         self._all = [watch for watch in self._all if not watch.is_closed]
         return refused
-
-
-def _failed(cause: Exception, commit: int) -> SessionError:
-    """Return the error of a callback that has failed after its commit was complete."""
-    error = SessionError(
-        f"a callback of watch() failed: {type(cause).__name__}: {cause} (commit {commit} is complete, and the "
-        "watch has ended)"
-    )
-    error.__cause__ = cause
-    return error
 
 
 _delivering: ContextVar[Watches | None] = ContextVar("_delivering", default=None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from differential.session.call import Call
@@ -74,10 +75,7 @@ def changes_of(pending: Sequence[Stated], engine: Engine, clocks: Clocks, feeds:
 
     A source whose changes cannot be made stops. Raises SessionError where those of the program cannot be made.
     """
-
-    def net(statements: Sequence[Stated]) -> Nets:
-        return net_of(statements, engine, clocks, feeds)
-
+    net = partial(net_of, engine=engine, clocks=clocks, feeds=feeds)
     # Until the commit begins, `net` changes nothing that the next call does not compute anew.
     with suppress(SessionError):
         return net([*pending, *feeds.statements()])

@@ -90,6 +90,7 @@ class SessionStorage:
             )
         # Claimed first: from here on an earlier session can decide no commit.
         self._commits = Writer.claim(self._shard(COMMITS), "commits", 1, about={"identity": token_hex(8), _NOTES: True})
+        self._identity = str(self._commits.manifest.about.get("identity", ""))
         self._commits.keep = Keep(0)  # of decisions, only the last one is read
         self._refuse_lost()  # before anything is removed from an older copy
         others = [name for name in names if name != COMMITS]
@@ -213,10 +214,6 @@ class SessionStorage:
     def _retained(self, item: Item, sink: str, reaches: Reaches) -> Retained:
         writer_of = partial(self._writers.get, item.name)
         return Retained(item, sink, self._identity, writer_of, self.last + 1, reaches, self._attempt)
-
-    @property
-    def _identity(self) -> str:
-        return str(self._commits.manifest.about.get("identity", ""))
 
     @property
     def reaches(self) -> dict[str, Reaches]:
