@@ -371,7 +371,7 @@ class Catalog:
                     refuse_readers(each, self.items, "dropped")
                 self._drop(item)
             self.feeds.close_for(item)
-            self.clocks.forget(item)
+            self.clocks.all.pop(item, None)
             self.deliveries.close_for(item)
             item.end()
             if self.items.get(name, item) is item:  # else another thread has defined the name again before the lock

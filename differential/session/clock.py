@@ -103,9 +103,6 @@ class Clocks:
         clock.moved[None] = self.now()
         self.all[clock.item] = clock
 
-    def forget(self, item: Item) -> None:
-        self.all.pop(item, None)
-
     def beside(self, item: Item) -> tuple[Item, ...]:
         """Return the tables that exist because of a table."""
         return tuple(self.all[item].beside) if item in self.all else ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ from differential.collection import Collection
 from differential.operators.join import semijoin
 from differential.session.clock import sources
 from differential.session.item import Item
+from differential.session.near import meant
 from differential.session.relation import IndexedRelation, Relation
 from differential.session.windows import WINDOW
 from timely import Scope
@@ -136,9 +136,8 @@ class Tables:
     def _item(self, name: str) -> Item:
         item = self._items.get(name)
         if item is None:
-            near = get_close_matches(name, self._items, 1) if isinstance(name, str) else []
-            known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(self._items)) or 'none'}"
-            raise AttributeError(f"there is no table or view {name!r}: {known}")
+            known = meant(name, self._items) or f"; there are {', '.join(sorted(self._items)) or 'none'}"
+            raise AttributeError(f"there is no table or view {name!r}: {known.removeprefix('; ')}")
         return item
 
     def __getitem__(self, name: str) -> Relation:

@@ -95,7 +95,7 @@ class Item:
     """The number of rows on each worker, while a commit is made, too."""
     nbytes: list[int] = field(default_factory=list)
     """The bytes of the index on each worker, as of the last look."""
-    _collects: list[bool] = field(default_factory=list)
+    collects: list[bool] = field(default_factory=list)
     """Whether somebody follows the changes, so that the worker keeps them."""
     _changed: list[list[Updates]] = field(default_factory=list)
     """What each worker has kept since the last commit."""
@@ -119,7 +119,7 @@ class Item:
         self.parts = [None] * self.peers
         self.totals = [0] * self.peers
         self.nbytes = [0] * self.peers
-        self._collects = [False] * self.peers
+        self.collects = [False] * self.peers
         self._changed = [[] for _ in range(self.peers)]
 
     @property
@@ -175,7 +175,7 @@ class Item:
             self.totals[worker] += len(batch)
         else:
             self.totals[worker] += sum(diffs.tolist()) if len(diffs) <= FEW else int(diffs.sum())
-        if self._collects[worker]:
+        if self.collects[worker]:
             # Text as it is, not as numbers: another thread publishes it, and only this one may use the worker's table.
             self._changed[worker].append(decode(batch).for_other_worker())
 
@@ -188,10 +188,6 @@ class Item:
         """Record what a worker in another process has counted and kept."""
         self.totals[worker], self.nbytes[worker] = total, nbytes
         self._changed[worker] += changed
-
-    def collect(self, worker: int) -> None:
-        """Keep what changes on a worker from now on, between two commits there."""
-        self._collects[worker] = True
 
     def follow(self, changes: Changes) -> None:
         """Add a follower once all workers collect, so that it receives only whole commits."""

@@ -217,7 +217,7 @@ class Site:
 
     def collect(self, item: Item) -> None:
         """Keep what changes here from now on, between two commits."""
-        item.collect(self.worker.index)
+        item.collects[self.worker.index] = True
 
     def measure(self) -> int:
         """Record how many bytes the indexes have here; return those of the distinct texts and wide records."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections import deque
 from threading import Lock, Thread
 
+import numpy as np
+
 from differential.session.catalog import Catalog
 from differential.session.changes import Change
 from differential.session.item import Item
 from differential.session.serving.outgoing import followed
-from differential.session.sources.arrow_socket import CHANGES, GONE, SNAPSHOT, packed, snapshot
+from differential.session.sources.arrow_socket import CHANGES, GONE, SNAPSHOT, packed
 from timely.errors import DataError, SessionError, TimelyError
 from timely.services import AnsweringSocket
 
@@ -116,7 +118,8 @@ class Publication:
 
     def _snapshot(self) -> tuple[int, bytes]:
         rows, commit = self._catalog.snapshot(self._item)
-        made = commit, self._packed(snapshot(rows.columns, rows.arrays(), commit))
+        whole = Change(commit, rows.columns, rows.arrays(), np.ones(len(rows), np.int64))
+        made = commit, self._packed(whole)
         with self._lock:
             self._begun = made
         return made

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from differential.frames.read import needs_arrow
 from differential.session.changes import Change
 from differential.session.sources.parts import TablePart
@@ -18,7 +16,6 @@ from differential.session.sources.read_ahead import ReadAhead
 from differential.session.sources.remote import changes_of
 from differential.session.sources.source import Position, SourceBatch, Target
 from differential.session.sources.tables import chunk
-from differential.session.table_data import Column
 from timely.errors import ConfigError, DataError, SessionError
 from timely.services import AskingSocket
 
@@ -147,8 +144,3 @@ def arrow_socket(address: str, *, keys: str, name: str | None = None) -> ArrowSo
     'spent'
     """
     return ArrowSocket(address, keys, name or address)
-
-
-def snapshot(names: tuple[str, ...], rows: tuple[Column, ...], commit: int) -> Change:
-    """Return rows, each occurring once more, as a change of a commit."""
-    return Change(commit, names, rows, np.ones(len(rows[0]) if rows else 0, np.int64))

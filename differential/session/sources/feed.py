@@ -32,6 +32,7 @@ import numpy as np
 from differential.session.item import Item
 from differential.session.rows import columns_of_records
 from differential.session.sources.source import Extent, Position, Reader, Rejected, Source, SourceBatch, Target
+from differential.session.table_data import Column
 from differential.session.transaction import Kind, RowStatement
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin, user_origin
@@ -158,7 +159,8 @@ class Feed:
                 batch = self._reader.poll()
                 if batch is None:
                     return
-                self._check(batch)
+                for _, columns in batch.changes:
+                    self._fitted(columns)
             except (DataError, SessionError, OSError) as error:
                 self._failing = SessionError(f"{self} has stopped: {error}")
                 return
@@ -172,8 +174,7 @@ class Feed:
         origin = Origin(self.name, 0)
         for batch in self._ready:
             for kind, columns in batch.changes:
-                names = (self.item.names or ())[: len(columns)]
-                yield self.item, RowStatement(kind, self.item.schema.fit(self.item.name, names, columns), origin)
+                yield self.item, RowStatement(kind, self._fitted(columns), origin)
             if batch.rejected and self.rejects is not None and self.rejects.error is None:
                 yield self.rejects, RowStatement(Kind.INSERT, rejected_columns(self.name, batch.rejected), origin)
 
@@ -250,10 +251,9 @@ class Feed:
         if reader is not None:
             reader.close()
 
-    def _check(self, batch: SourceBatch) -> None:
-        """Raise DataError where the table would refuse the columns of a batch."""
-        for _, columns in batch.changes:
-            self.item.schema.fit(self.item.name, (self.item.names or ())[: len(columns)], columns)
+    def _fitted(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """Return columns as the table holds them. Raises DataError where it would refuse them."""
+        return self.item.schema.fit(self.item.name, (self.item.names or ())[: len(columns)], columns)
 
 
 def rejected_columns(source: str, rejected: Sequence[Rejected]) -> tuple[np.ndarray[Any, Any], ...]:

@@ -15,6 +15,7 @@ timely.errors.DataError: column 'x' holds decimal(18, 2), not text such as '1.5'
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -33,22 +34,22 @@ _EMPTY: dict[str, Any] = {"bytes": b"", "value": []}
 """Values of the types of which NumPy has no zero."""
 
 
+@dataclass(frozen=True)
 class Unreadable:
     """Rows of a column whose values cannot be read; `why` is what is wrong with them."""
 
-    def __init__(self, why: str, length: int = 1) -> None:
-        self.why = why
-        self._length = length
+    why: str
+    length: int = 1
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __getitem__(self, rows: slice | list[int]) -> Unreadable:
-        return Unreadable(self.why, len(range(self._length)[rows] if isinstance(rows, slice) else rows))
+        return Unreadable(self.why, len(range(self.length)[rows] if isinstance(rows, slice) else rows))
 
     def tolist(self) -> list[str]:
         """Return a text for each value."""
-        return ["?"] * self._length
+        return ["?"] * self.length
 
 
 def by_halves(length: int, convert: Callable[[int, int], T]) -> Iterator[tuple[int, int, T | Exception]]:
