@@ -124,7 +124,7 @@ class Session:
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
         try:
-            if state is None and (state := state_of_run(self)) is None and keep != 0:
+            if state is None and (state := state_of_run(engine)) is None and keep != 0:
                 raise SessionError(f"keep={keep!r:.80} applies to a durable session: give state=, a directory, too")
             if state is not None:
                 from differential.session.restoring import restore  # it needs pyarrow
