@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from secrets import token_hex
 from typing import Any
 
@@ -23,6 +22,7 @@ from differential.durable.writer import Writer
 from differential.session.changes import Change
 from differential.session.item import Item
 from differential.session.sinks.history import Reach
+from differential.session.sources.bytes_of import digest
 
 _PREFIX = "sink\t"
 
@@ -87,7 +87,7 @@ class Retained:
         That of a table depends on its columns and their order, because a table keeps its rows if these change.
         """
         stream = stream_of(self.identity, self.item.name, self.about)
-        return stream if self.item.kind == "view" else f"{stream}/{digest(repr(self.item.columns(0)))}"
+        return stream if self.item.kind == "view" else f"{stream}/{digest(repr(self.item.columns(0)).encode())[:8]}"
 
     @property
     def about(self) -> Mapping[str, Any]:
@@ -144,8 +144,3 @@ class Retained:
         """Stop retaining commits for the sink."""
         if self.reaches.pop(self.sink, None) is not None and (writer := self.writer_of()) is not None:
             self.attempt(lambda: writer.note({f"{_PREFIX}{self.sink}": None}))
-
-
-def digest(text: str) -> str:
-    """Return a short digest."""
-    return sha256(text.encode()).hexdigest()[:8]

@@ -36,7 +36,8 @@ from differential.session.changes import Change, Changes, RetainedChanges
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
 from differential.session.kept import Kept, check_columns, ends_before, noted_as, position_of
-from differential.session.retained import Reaches, Retained, begun, digest, stream_of
+from differential.session.retained import Reaches, Retained, begun, stream_of
+from differential.session.sources.bytes_of import digest
 from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError, StateError, TimelyError
@@ -205,7 +206,7 @@ class SessionStorage:
             return None
         retained = self._retained(item, "", Reaches())
         since = max(retained.since(), self.last - PAST)
-        label = digest(stream_of(self._identity, item.name, retained.about))
+        label = digest(stream_of(self._identity, item.name, retained.about).encode())[:8]
         return RetainedChanges(label, since, retained.changes(since, self.last))
 
     def _is_durable(self, item: Item) -> bool:
