@@ -89,13 +89,19 @@ def program_frame(thread: int) -> FrameType | None:
 
 
 def interrupt(thread: int) -> bool:
-    """Raise `Interrupted` in a thread if it is in a function of the program; return whether it is.
+    """Raise `Interrupted` in a thread, at its next instruction, if it is in a function of the program.
+
+    Return whether it is.
 
     >>> interrupt(-1)
     False
     """
+    import ctypes
+
     _silence_dropped()
-    return program_frame(thread) is not None and throw(thread, Interrupted)
+    if program_frame(thread) is None:
+        return False
+    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Interrupted)))
 
 
 def _silence_dropped() -> None:
@@ -114,14 +120,3 @@ def _silence_dropped() -> None:
 
     sys.unraisablehook = hook
     _has_hook = True
-
-
-def throw(thread: int, exception: type[BaseException]) -> bool:
-    """Raise an exception in a thread at its next instruction; return whether there is such a thread.
-
-    >>> throw(-1, Closing)
-    False
-    """
-    import ctypes
-
-    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception)))
