@@ -194,15 +194,18 @@ class Reckoning:
         marks = {clock.beside.watermark: clock for clock in self._clocks.values()}
         for clock in self._clocks.values():
             self.highest[clock], self.moved[clock] = dict(clock.highest), dict(clock.moved)
-        for item, statement in pending:
-            if item in marks:
-                self._state(marks[item], statement)
-            elif statement.kind is Kind.EXPIRE:
-                self._expire(self._clocks[item], statement)
-            elif item in self._clocks and statement.kind in CHANGES:
-                self._divide(self._clocks[item], statement)
-            else:
-                self.punctual.append((item, statement))
+        try:
+            for item, statement in pending:
+                if item in marks:
+                    self._state(marks[item], statement)
+                elif statement.kind is Kind.EXPIRE:
+                    self._expire(self._clocks[item], statement)
+                elif item in self._clocks and statement.kind in CHANGES:
+                    self._divide(self._clocks[item], statement)
+                else:
+                    self.punctual.append((item, statement))
+        except DataError as error:
+            raise SessionError(str(error)) from None  # by which `changes_of` finds the source at fault
         for clock in self._clocks.values():
             own = [feed for feed in feeds.all if feed.item is clock.item]
             self._move(clock, {feed.name for feed in own if feed.may_deliver})
@@ -242,10 +245,7 @@ class Reckoning:
                 f"a watermark cannot be taken back (at {statement.origin}): it only moves forward, with "
                 f"db[{clock.item.name!r}].advance_watermark(...)"
             )
-        try:
-            self._stated.setdefault(clock, []).extend(_marks(clock, statement))
-        except DataError as error:
-            raise SessionError(str(error)) from None  # by which `changes_of` finds the source at fault
+        self._stated.setdefault(clock, []).extend(_marks(clock, statement))
 
     def _expire(self, clock: Clock, statement: RowStatement) -> None:
         """Remove the rows that expire before other statements take effect: they are rows of the last commit."""
@@ -255,10 +255,7 @@ class Reckoning:
 
     def _divide(self, clock: Clock, statement: RowStatement) -> None:
         """Divide a statement into its late rows and the others."""
-        try:
-            early = clock.is_early(statement.columns)
-        except DataError as error:
-            raise SessionError(str(error)) from None  # by which `changes_of` finds the source at fault
+        early = clock.is_early(statement.columns)
         times = ticks(statement.columns[clock.place])
         if early.any():
             change = np.full(np.count_nonzero(early), statement.kind.value, np.dtypes.StringDType())
