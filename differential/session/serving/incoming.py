@@ -77,7 +77,10 @@ class Incoming:
         with self._catalog.exclusive():
             digest = hashlib.sha256(body).hexdigest()[:32]
             if key is not None and key in self._known:
-                return self._repeated(key, item.name, digest)
+                table, known, number, rows, rejected = self._known[key]
+                if (table, known) != (item.name, digest):
+                    return Reply(422, {"error": f"the key {key!r} belongs to another request, commit {number}"})
+                return Reply(200, {"commit": number, "rows": rows, "rejected": rejected, "repeated": True})
             statements, wrong = _statements(item, body)
             if wrong and self._stops:
                 lines = [{"line": each.line, "error": each.error, "record": each.record} for each in wrong[:20]]
@@ -108,12 +111,6 @@ class Incoming:
                     del self._known[each]
                 self._known[key] = noted
             return Reply(200, found)
-
-    def _repeated(self, key: str, place: str, digest: str) -> Reply:
-        table, known, number, rows, rejected = self._known[key]
-        if (table, known) != (place, digest):
-            return Reply(422, {"error": f"the key {key!r} belongs to another request, commit {number}"})
-        return Reply(200, {"commit": number, "rows": rows, "rejected": rejected, "repeated": True})
 
 
 def _inserted(columns: tuple[Any, ...]) -> RowStatement:
