@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from differential.extra import needed_for
 from differential.session.sources.convert import Converter, Parse, number_of_json, of_json, of_text, taking_none
-from differential.session.sources.source import Position, Reader, Rejected, SourceBatch, Target
+from differential.session.sources.source import Position, Reader, Rejected, SourceBatch, Statement, Target
 from differential.session.sources.text import reason
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
@@ -127,7 +127,7 @@ class TopicReader(Reader):
             self._pass_over(ends)
         return self._batch(changes, [rejected[at] for at in sorted(rejected)])
 
-    def _batch(self, changes: Sequence[tuple[Kind, tuple[Column, ...]]], rejected: Sequence[Rejected]) -> SourceBatch:
+    def _batch(self, changes: Sequence[Statement], rejected: Sequence[Rejected]) -> SourceBatch:
         """Return a batch that ends at the present offsets."""
         self._passed = None
         return SourceBatch(changes, rejected, json.dumps(self._offsets, sort_keys=True))
@@ -218,11 +218,9 @@ class _Records:
         self._keys = Converter(key, [types[name] for name in key], key_form, required)
         self._places = [(*key, *self._names).index(name) for name in target.names]
 
-    def made(
-        self, messages: Sequence[client.Message]
-    ) -> tuple[list[tuple[Kind, tuple[Column, ...]]], dict[int, Rejected]]:
+    def made(self, messages: Sequence[client.Message]) -> tuple[list[Statement], dict[int, Rejected]]:
         """Return statements, and the messages that are not rows by their places in `messages`."""
-        changes: list[tuple[Kind, tuple[Column, ...]]] = []
+        changes: list[Statement] = []
         wrong: dict[int, str] = {}
         start = 0
         for _, each in groupby(messages, lambda message: message.value() is None):

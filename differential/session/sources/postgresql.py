@@ -32,7 +32,7 @@ from differential.session.sources.pgoutput import (
     decode,
     shown,
 )
-from differential.session.sources.postgresql_rows import Made, TableRows
+from differential.session.sources.postgresql_rows import TableRows
 from differential.session.sources.postgresql_stream import (
     Replication,
     TableInfo,
@@ -42,7 +42,7 @@ from differential.session.sources.postgresql_stream import (
     snapshot,
     table_info,
 )
-from differential.session.sources.source import Position, SourceBatch, Target
+from differential.session.sources.source import Position, Rejected, SourceBatch, Statement, Target
 from differential.session.transaction import Kind
 from timely.errors import SessionError, StoreError
 
@@ -327,7 +327,8 @@ class TableReader:
         self._database = database
         self.rows = TableRows(info, target)
         self._batch: SourceBatch | None = None
-        self._made = Made([], [])
+        self._changes: list[Statement] = []
+        self._rejected: list[Rejected] = []
         self._is_closed = False
 
     @property
@@ -368,21 +369,21 @@ class TableReader:
 
     def convert(self, gathered: Sequence[tuple[Kind, Sequence[Values]]]) -> bool:
         """Convert this table's changes of a round to statements; return whether one of their rows stops the source."""
-        self._made = self.rows.made(gathered)
+        self._changes, self._rejected = self.rows.made(gathered)
         return self.is_refusing
 
     @property
     def is_refusing(self) -> bool:
         """Whether one of the rows of the round stops the source."""
-        return bool(self._made.rejected) and self.target.stops
+        return bool(self._rejected) and self.target.stops
 
     def give(self, position: int) -> None:
         """Make the statements of the round the next batch, or only the first rejected row if that stops the source."""
         if self.is_refusing:
-            self._batch = SourceBatch((), self._made.rejected[:1], "" if self.position is None else self.position)
+            self._batch = SourceBatch((), self._rejected[:1], "" if self.position is None else self.position)
             return
         self.position = position
-        self._batch = SourceBatch(self._made.changes, self._made.rejected, position)
+        self._batch = SourceBatch(self._changes, self._rejected, position)
 
 
 def postgresql(dsn: str, *tables: str, slot: str, publication: str | None = None, patience: float = 60.0) -> Database:

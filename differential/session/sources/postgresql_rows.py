@@ -7,13 +7,11 @@ replaces the row of its key. If it is the whole row, rows may be equal, and each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from differential.session.sources.convert import Converter, Parse, family, may_be_null, of_text, taking_none
 from differential.session.sources.pgoutput import UNCHANGED, RelationMessage, RowMessage, Truncate, Values
 from differential.session.sources.postgresql_stream import TableInfo
-from differential.session.sources.source import Rejected, Target
-from differential.session.table_data import Column
+from differential.session.sources.source import Rejected, Statement, Target
 from differential.session.transaction import Kind
 from timely.errors import DataError, SessionError
 
@@ -33,13 +31,6 @@ FITTING: dict[str, tuple[str, ...]] = {
     "value": ("json", "jsonb"),
 }
 """The types of PostgreSQL whose values a family of columns can hold. Text columns hold all types, as texts."""
-
-
-class Made(NamedTuple):
-    """Statements, and the rows that do not fit the session's table."""
-
-    changes: list[tuple[Kind, tuple[Column, ...]]]
-    rejected: list[Rejected]
 
 
 class TableRows:
@@ -102,9 +93,9 @@ class TableRows:
         if new is not None:
             _append(gathered, Kind.UPSERT if self._is_keyed else Kind.INSERT, tuple(new[at] for at in self._places))
 
-    def made(self, gathered: Sequence[tuple[Kind, Sequence[Values]]]) -> Made:
-        """Return the statements with converted columns, and the rows that do not fit."""
-        changes: list[tuple[Kind, tuple[Column, ...]]] = []
+    def made(self, gathered: Sequence[tuple[Kind, Sequence[Values]]]) -> tuple[list[Statement], list[Rejected]]:
+        """Return the statements with converted columns, and the rows that do not fit the session's table."""
+        changes: list[Statement] = []
         rejected: list[Rejected] = []
         number = 0
         for kind, rows in gathered:
@@ -119,7 +110,7 @@ class TableRows:
             number += len(rows)
             if len(columns[0]):
                 changes.append((kind, tuple(columns)))
-        return Made(changes, rejected)
+        return changes, rejected
 
 
 def _append(gathered: Gathered, kind: Kind, row: Values) -> None:

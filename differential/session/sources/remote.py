@@ -24,7 +24,7 @@ import numpy as np
 from differential.extra import needed_for
 from differential.session.sources.convert import Converter, of_json
 from differential.session.sources.read_ahead import ReadAhead
-from differential.session.sources.source import Position, Rejected, SourceBatch, Target
+from differential.session.sources.source import Position, Rejected, SourceBatch, Statement, Target
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
 from timely.errors import ConfigError, DataError, SessionError
@@ -264,7 +264,7 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
         self._end = f"{status}: {body:.300}"
 
 
-def changes_of(target: Target, columns: Sequence[Column], diffs: Column) -> list[tuple[Kind, tuple[Column, ...]]]:
+def changes_of(target: Target, columns: Sequence[Column], diffs: Column) -> list[Statement]:
     """Return rows, and the change in how often each occurs, as changes of a table.
 
     >>> rows = [np.array([3, 4])]

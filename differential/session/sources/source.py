@@ -20,6 +20,8 @@ from differential.session.transaction import Kind
 
 Position = int | str
 """Where a source is."""
+Statement = tuple[Kind, tuple[Column, ...]]
+"""What to do with rows, and their columns."""
 
 
 class Target(NamedTuple):
@@ -68,7 +70,7 @@ class SourceBatch:
 
     def __init__(
         self,
-        changes: Sequence[tuple[Kind, tuple[Column, ...]]],
+        changes: Sequence[Statement],
         rejected: Sequence[Rejected],
         position: Position | Callable[[], Position],
     ) -> None:
