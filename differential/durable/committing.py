@@ -87,17 +87,17 @@ class Appender:
             # Text as it is, not as numbers: only the worker's thread may use the table that has it.
             self._staged.append(updates.for_other_worker())
 
-    def last_staged(self) -> int | None:
-        """Return the last time at which something is staged."""
-        last = [int(updates.times.max()) for updates in self._staged]
-        return max([*last, *(epoch for epoch, _, _ in self.offsets)], default=None)
+    def staged_upper(self) -> int:
+        """Return the time after the last at which something is staged, at least `upper`."""
+        last = [int(updates.times.max()) for updates in self._staged] + [epoch for epoch, _, _ in self.offsets]
+        return max(self.upper, max(last, default=-1) + 1)
 
     def append(self, upper: int) -> None:
         """Begin to append everything at times before `upper`, which must be final; activate the operator at the end."""
         assert not self.is_busy
         batches, self._staged = split(self._staged, upper)
         # Of a source the last position counts: one worker sends all of them, in order. An offset without a source only
-        # carries its epoch to `last_staged` (`DurableSession.close`).
+        # carries its epoch to `staged_upper` (`DurableSession.close`).
         offsets = {source: position for epoch, source, position in self.offsets if epoch < upper and source}
         offsets |= self._shard.state.made_of(self._shard, upper)
         self.offsets = [offset for offset in self.offsets if offset[0] >= upper]

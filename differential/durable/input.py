@@ -332,7 +332,7 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
                     appender.stage(cast(Updates, batch))
                 for _, offsets in positions.drain():
                     appender.offsets += cast(list[Offset], offsets)
-                upper = _upper(changes, positions, appender)
+                upper = min(_open_times(changes, positions) or [appender.staged_upper()])
                 if upper > appender.upper:
                     appender.append(upper)
                 elif not changes.frontier and not positions.frontier:
@@ -350,15 +350,6 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
 
     builder.build(constructor)
     return committed
-
-
-def _upper(changes: InputPort, positions: InputPort, appender: Appender) -> int:
-    """Return the time before which all that was staged is final."""
-    open_times = _open_times(changes, positions)
-    if open_times:
-        return min(open_times)
-    last = appender.last_staged()
-    return appender.upper if last is None else last + 1
 
 
 def _open_times(changes: InputPort, positions: InputPort) -> list[int]:

@@ -88,11 +88,7 @@ class ObjectStore:
             raise
 
     def _attempt(self, operation: Callable[[], T]) -> T:
-        try:
-            return operation()
-        except (BaseError, OSError) as error:
-            reason = str(error).partition("\n")[0]
-            raise StoreError(f"{self}: {reason}") from error
+        return _attempted(str(self), operation)
 
     def __str__(self) -> str:
         return f"{self._prefix} in {type(self._objects).__name__}"
@@ -112,11 +108,10 @@ class Objects:
         self._prefix = prefix.strip("/")
 
     def names(self) -> list[str]:
-        try:
-            found = obstore.list_with_delimiter(self._objects, prefix=self._prefix)["common_prefixes"]
-        except (BaseError, OSError) as error:
-            raise StoreError(f"cannot list {self._prefix}: {str(error).partition(chr(10))[0]}") from error
-        names = [path.rstrip("/").rpartition("/")[2] for path in found]
+        found = _attempted(
+            f"cannot list {self._prefix}", lambda: obstore.list_with_delimiter(self._objects, prefix=self._prefix)
+        )
+        names = [path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"]]
         return sorted(name for name in names if self.store(name).get_manifest() is not None)
 
     def store(self, name: str) -> ObjectStore:
@@ -124,3 +119,12 @@ class Objects:
 
     def __str__(self) -> str:
         return self._prefix
+
+
+def _attempted(what: str, operation: Callable[[], T]) -> T:
+    """Return the result of an operation. Raises StoreError, in a line that begins with `what`, if it fails."""
+    try:
+        return operation()
+    except (BaseError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise StoreError(f"{what}: {reason}") from error

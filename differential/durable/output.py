@@ -171,28 +171,15 @@ def _nothing(changes: InputPort) -> None:
 def _upper(changes: InputPort, shard: OpenShard, appender: Appender) -> int:
     """Return the time up to which to append: before it the collection is final, for this run and for all that follow.
 
-    `_final` is not enough: an input that is ahead lets the dataflow compute with changes that a crash takes away. The
-    next run would compute other records, so nothing is appended before these changes are durable (`State.bound`).
-    """
-    bound = shard.state.bound()
-    final = _final(changes, shard, appender)
-    return final if bound is None else min(final, bound)
-
-
-def _final(changes: InputPort, shard: OpenShard, appender: Appender) -> int:
-    """Return the time before which the collection is final, if the changes of inputs that are ahead survive.
-
     That is the frontier, but at most how far the inputs are durable: once they are closed, operators that hold changes
     for later times, such as windows, let the frontier pass times at which a program that goes on still makes changes.
-    Without durable inputs, it is the time after the last change at the end.
+    Without durable inputs, it is the time after the last change at the end. And an input that is ahead lets the
+    dataflow compute with changes that a crash takes away. The next run would compute other records, so nothing is
+    appended before these changes are durable (`State.bound`).
     """
-    inputs = shard.state.input_upper()
-    for (time,) in changes.frontier.elements:
-        return time if inputs is None else min(time, inputs)
-    if inputs is not None:
-        return inputs
-    last = appender.last_staged()
-    return appender.upper if last is None else max(last + 1, appender.upper)
+    ends = [time for (time,) in changes.frontier.elements]
+    ends += [end for end in (shard.state.input_upper(), shard.state.bound()) if end is not None]
+    return min(ends or [appender.staged_upper()])
 
 
 class Past:

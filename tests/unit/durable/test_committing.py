@@ -135,7 +135,7 @@ def test_an_append_has_what_is_staged_before_its_end_and_the_next_one_has_the_re
     tested.stage(Updates((np.array([7, 8, 9]),), np.array([[0], [1], [2]]), np.array([0, 1, 2])))
     for epoch in range(3):
         tested.offsets.append((epoch, "file", 10 + epoch))
-    assert tested.last_staged() == 2
+    assert tested.staged_upper() == 3
     for upper in (1, 3):
         tested.append(upper)
         wait_for(lambda: len(activated) >= 2)
