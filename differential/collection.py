@@ -50,7 +50,30 @@ from timely import Probe, Scope, Stream
 from timely.lowlevel import Antichain, Moment
 
 
-class Collection(CollectionCore):
+class _ByKey:
+    """The operators that collections and arrangements have: those by key, `distinct` and `threshold`."""
+
+    join = _join.join
+    join_map = _join.join_map
+    semijoin = _join.semijoin
+    antijoin = _join.antijoin
+    cogroup = _cogroup.cogroup
+    reduce = _reduce.reduce
+    reduce_each = _reduce_each.reduce_each
+    count = _count.count
+    sum = _aggregates.sum
+    min = _aggregates.min
+    max = _aggregates.max
+    argmin = _argmin.argmin
+    argmax = _argmin.argmax
+    top_k = _aggregates.top_k
+    totals = _totals.totals
+    prefix_sum = _prefix_sum.prefix_sum
+    distinct = _distinct.distinct
+    threshold = _distinct.threshold
+
+
+class Collection(CollectionCore, _ByKey):
     """A collection of records whose first `keys` columns are their key.
 
     Functions receive columns: read-only NumPy arrays or, of text and bytes, columns that behave as the read-only arrays
@@ -134,8 +157,6 @@ class Collection(CollectionCore):
     concat = _concat.concat
     negate = _negate.negate
     consolidate = _consolidate.consolidate
-    distinct = _distinct.distinct
-    threshold = _distinct.threshold
     union = _sets.union
     intersect = _sets.intersect
     except_ = _sets.except_
@@ -143,24 +164,6 @@ class Collection(CollectionCore):
     identifiers = _identifiers.identifiers
     assert_empty = _assert_empty.assert_empty
     assert_eq = _assert_empty.assert_eq
-
-    # By key
-    join = _join.join
-    join_map = _join.join_map
-    semijoin = _join.semijoin
-    antijoin = _join.antijoin
-    cogroup = _cogroup.cogroup
-    reduce = _reduce.reduce
-    reduce_each = _reduce_each.reduce_each
-    count = _count.count
-    sum = _aggregates.sum
-    min = _aggregates.min
-    max = _aggregates.max
-    argmin = _argmin.argmin
-    argmax = _argmin.argmax
-    top_k = _aggregates.top_k
-    totals = _totals.totals
-    prefix_sum = _prefix_sum.prefix_sum
 
     # Loops
     enter = _enter.enter
@@ -173,7 +176,7 @@ class Collection(CollectionCore):
     capture_into = _capture.capture_into
 
 
-class Arrangement(ArrangementCore[Collection]):
+class Arrangement(ArrangementCore[Collection], _ByKey):
     """A collection, indexed by key, with all operators by key of a `Collection`.
 
     Most of them read this index. `argmin`, `argmax`, `totals`, `prefix_sum` and `cogroup`, and `threshold` inside
@@ -218,28 +221,6 @@ class Arrangement(ArrangementCore[Collection]):
     def with_updates(self, stream: Stream, keys: int) -> Collection:
         """Return a collection over other updates."""
         return Collection(stream, keys)
-
-    # By key
-    join = _join.join
-    join_map = _join.join_map
-    semijoin = _join.semijoin
-    antijoin = _join.antijoin
-    cogroup = _cogroup.cogroup
-    reduce = _reduce.reduce
-    reduce_each = _reduce_each.reduce_each
-    count = _count.count
-    sum = _aggregates.sum
-    min = _aggregates.min
-    max = _aggregates.max
-    argmin = _argmin.argmin
-    argmax = _argmin.argmax
-    top_k = _aggregates.top_k
-    totals = _totals.totals
-    prefix_sum = _prefix_sum.prefix_sum
-
-    # As a multiset
-    distinct = _distinct.distinct
-    threshold = _distinct.threshold
 
 
 class Trace(TraceCore):
