@@ -22,7 +22,8 @@ What is guaranteed of the totals:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from timely.arguments import check_functions
 from timely.data.container import Array, Batch
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.operators.generic import unary
-from timely.dataflow.pact import Broadcast, Pipeline
+from timely.dataflow.pact import Broadcast, Pact, Pipeline
 from timely.dataflow.pairwise import Pairwise
 from timely.dataflow.piece import Piece, ToOne
 from timely.dataflow.ports import InputPort, OutputPort
@@ -70,14 +71,19 @@ def all_reduce_by_tree(stream: S, ufunc: np.ufunc = np.add, *, name: str = "all_
     if peers == 1:
         return own
     bits = [1 << level for level in range((peers - 1).bit_length())]
-    pieces = _whole(own, worker & ~1, name)
+    pieces = _each(
+        own,
+        Pipeline(),
+        lambda batch: [Piece(worker, worker & ~1, 0, vector.shape, vector.reshape(-1)) for vector in batch],
+        f"{name} begin",
+    )
     # After the step up by `bit`, totals are only on the workers whose number has none of the bits up to it. In the end
     # that is worker 0, and each step down doubles the workers that have the total.
     for bit in bits:
         pieces = _reduced(pieces, ufunc, f"{name} up by {bit}", to=worker & ~(bit << 1))
     for bit in reversed(bits):
         pieces = _passed_down(pieces, bit, f"{name} down by {bit}")
-    return _unpacked(pieces, name)
+    return _each(pieces, ToOne(), lambda piece: [[piece.values.reshape(piece.shape)]], f"{name} end")
 
 
 def _local_total(stream: S, ufunc: np.ufunc, name: str) -> S:
@@ -95,32 +101,30 @@ def _local_total(stream: S, ufunc: np.ufunc, name: str) -> S:
     )
 
 
+def _each(stream: S, pact: Pact, made: Callable[[Any], Iterable[Batch]], name: str) -> S:
+    """Return the messages that `made` makes of each."""
+
+    def logic(input: InputPort, output: OutputPort) -> None:
+        for capability, batch in input.received():
+            for one in made(batch):
+                output.give(capability, one)
+
+    return unary(stream, pact, logic, name=name)
+
+
 def _scattered(stream: S, name: str) -> S:
     """Return each vector as pieces, one for each worker."""
     worker, peers = stream.scope.index, stream.scope.peers
 
-    def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, batch in input.received():
-            vector = _vector(batch)
-            flat = vector.reshape(-1)
-            for peer in range(peers):
-                start, end = peer * len(flat) // peers, (peer + 1) * len(flat) // peers
-                # Empty where the vector is shorter than there are workers; `give` does not send that.
-                output.give(capability, Piece(worker, peer, start, vector.shape, flat[start:end]))
+    def pieces(batch: list[Array]) -> Iterator[Piece]:
+        (vector,) = batch
+        flat = vector.reshape(-1)
+        for peer in range(peers):
+            start, end = peer * len(flat) // peers, (peer + 1) * len(flat) // peers
+            # Empty where the vector is shorter than there are workers; `give` does not send that.
+            yield Piece(worker, peer, start, vector.shape, flat[start:end])
 
-    return unary(stream, Pipeline(), logic, name=f"{name} scatter")
-
-
-def _whole(stream: S, to: int, name: str) -> S:
-    """Return each vector as one piece for worker `to`."""
-    worker = stream.scope.index
-
-    def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, batch in input.received():
-            vector = _vector(batch)
-            output.give(capability, Piece(worker, to, 0, vector.shape, vector.reshape(-1)))
-
-    return unary(stream, Pipeline(), logic, name=f"{name} begin")
+    return _each(stream, Pipeline(), pieces, f"{name} scatter")
 
 
 def _reduced(stream: S, ufunc: np.ufunc, name: str, to: int = 0) -> S:
@@ -169,30 +173,7 @@ def _all_gathered(stream: S, name: str) -> S:
 def _passed_down(stream: S, bit: int, name: str) -> S:
     """Return the pieces on the workers that have them, and on those `bit` after them."""
     worker, peers = stream.scope.index, stream.scope.peers
-
-    def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, piece in input.received():
-            assert isinstance(piece, Piece)
-            for to in (worker, worker | bit):
-                if to < peers:
-                    output.give(capability, Piece(worker, to, 0, piece.shape, piece.values))
-
-    return unary(stream, ToOne(), logic, name=name)
-
-
-def _vector(batch: Batch) -> Array:
-    """Return the one array of a list batch."""
-    assert isinstance(batch, list)
-    vector: Array = batch[0]
-    return vector
-
-
-def _unpacked(stream: S, name: str) -> S:
-    """Return the vectors that came as whole pieces."""
-
-    def logic(input: InputPort, output: OutputPort) -> None:
-        for capability, piece in input.received():
-            assert isinstance(piece, Piece)
-            output.give(capability, [piece.values.reshape(piece.shape)])
-
-    return unary(stream, ToOne(), logic, name=f"{name} end")
+    targets = [to for to in (worker, worker | bit) if to < peers]
+    return _each(
+        stream, ToOne(), lambda piece: [Piece(worker, to, 0, piece.shape, piece.values) for to in targets], name
+    )
