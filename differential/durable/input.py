@@ -29,7 +29,7 @@ from differential.durable.state import INPUT, OpenShard
 from differential.operators.input import Diff, InputSession, check_open, interned_updates
 from differential.operators.output import GatherUpdates
 from timely import Probe, Scope, Stream
-from timely.errors import BuildError, DataError
+from timely.errors import DataError
 from timely.lowlevel import (
     Activator,
     Capability,
@@ -42,7 +42,6 @@ from timely.lowlevel import (
     Pipeline,
     Time,
     new_input as new_stream_input,
-    user_origin,
 )
 
 
@@ -240,11 +239,8 @@ def durable_input(
     ((0, [('to',)]), (1, [('be',), ('to',)]))
     >>> directory.cleanup()
     """
-    if scope.width != 1:
-        where = f"at {user_origin()}: a durable input"
-        raise BuildError(f"{where} needs times of one coordinate, and those of {scope} have {scope.width}")
     seconds = 0.0 if flush is None else seconds_of(flush)
-    shard.take(INPUT)
+    shard.take(INPUT, scope)
     session = DurableSession(scope, shard, shard.name)
     history, loaded = _history(scope, shard)
     committed = _append(session, shard, loaded, seconds, ahead)

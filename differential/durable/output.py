@@ -20,17 +20,8 @@ from differential.durable.keep import seconds_of
 from differential.durable.state import OUTPUT, OpenShard
 from differential.operators.output import GatherUpdates
 from timely import Probe
-from timely.errors import BuildError, ConfigError, StateError
-from timely.lowlevel import (
-    Activator,
-    Antichain,
-    Capability,
-    CapabilitySet,
-    InputPort,
-    Moment,
-    OperatorBuilder,
-    user_origin,
-)
+from timely.errors import ConfigError, StateError
+from timely.lowlevel import Activator, Antichain, Capability, CapabilitySet, InputPort, Moment, OperatorBuilder
 
 ON_DIFFERENCE = ("raise", "correct")
 
@@ -110,13 +101,10 @@ def persist(
     >>> directory.cleanup()
     """
     scope = collection.scope
-    if scope.width != 1:
-        where = f"at {user_origin()}: a durable output"
-        raise BuildError(f"{where} needs times of one coordinate, and those of {scope} have {scope.width}")
     if on_difference not in ON_DIFFERENCE:
         raise ConfigError(f"on_difference is one of {', '.join(ON_DIFFERENCE)}, not {on_difference!r}")
     seconds = 0.0 if flush is None else seconds_of(flush)
-    shard.take(OUTPUT)
+    shard.take(OUTPUT, scope)
     shard.stream = collection.stream
     builder = OperatorBuilder(scope, f"{shard.name}: persist")
     changes = builder.add_input(collection.stream, GatherUpdates(0), frontier=True)

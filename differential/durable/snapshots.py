@@ -45,7 +45,7 @@ from differential.operators.explode import occurrences
 from differential.operators.hold import by_time
 from differential.operators.input import interned_updates
 from timely import Stream
-from timely.errors import BuildError, ConfigError, DataError
+from timely.errors import ConfigError, DataError
 from timely.lowlevel import (
     Activator,
     Capability,
@@ -56,7 +56,6 @@ from timely.lowlevel import (
     OperatorBuilder,
     as_columns,
     destinations,
-    user_origin,
 )
 
 Array = NDArray[Any]
@@ -163,12 +162,9 @@ def stateful(
     >>> directory.cleanup()
     """
     scope = collection.scope
-    if scope.width != 1:
-        where = f"at {user_origin()}: {name!r}"
-        raise BuildError(f"{where} needs times of one coordinate, and those of {scope} have {scope.width}")
     if every < 1:
         raise ConfigError(f"{name!r} keeps its state each time that some epochs are complete, at least 1, not {every}")
-    shard.take(SNAPSHOT)
+    shard.take(SNAPSHOT, scope)
     shard.state.every = max(shard.state.every, every)
     shard.stream = collection.stream
     builder = OperatorBuilder(scope, name)

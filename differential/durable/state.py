@@ -49,7 +49,7 @@ from differential.durable.opening import agreed, check, claimed
 from differential.durable.places import Stores, check_name, checked_fields, place_of
 from differential.durable.shard import Shard, refuse_remains
 from differential.durable.writer import Writer
-from timely import Worker
+from timely import Scope, Worker
 from timely.errors import BuildError, StateError
 from timely.lowlevel import Activator, StreamCore, as_column, user_origin
 
@@ -93,8 +93,11 @@ class OpenShard:
         """The writer, on worker 0, once the program goes on (`State.begin`)."""
         return self.state.writers[self.name]
 
-    def take(self, role: str) -> None:
-        """Use the collection as an input, an output or a snapshot. Raises BuildError if it is used already."""
+    def take(self, role: str, scope: Scope) -> None:
+        """Use the collection. Raises BuildError if it is used already, or times there have several coordinates."""
+        if scope.width != 1:
+            where = f"at {user_origin()}: the durable {role} {self.name!r}"
+            raise BuildError(f"{where} needs times of one coordinate, and those of {scope} have {scope.width}")
         if self.role is not None:
             raise BuildError(f"at {user_origin()}: {self.name!r} is already {described(self.role)} of this program")
         if self.opened is not None and self.opened.role != role:

@@ -930,13 +930,13 @@ def test_names_and_roles_are_checked_when_a_program_is_built(tmp_path: Path) -> 
         with scope.iterative() as loop:
             durable_input(loop, numbers(state))
 
-    refused(BuildError, rf"^at {__file__}:\d+: a durable input needs times of one coordinate", in_a_loop)
+    refused(BuildError, rf"^at {__file__}:\d+: the durable input 'numbers' needs times of one", in_a_loop)
 
     def out_of_a_loop(scope: Any, state: State) -> None:
         with scope.iterative() as loop:
             persist(new_input(scope)[1].enter(loop), state.shard("answer"))
 
-    refused(BuildError, rf"^at {__file__}:\d+: a durable output needs times of one coordinate", out_of_a_loop)
+    refused(BuildError, rf"^at {__file__}:\d+: the durable output 'answer' needs times of one", out_of_a_loop)
     execute_directly(program(where, 2, alone))
 
 
