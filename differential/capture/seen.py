@@ -49,8 +49,11 @@ class Seen:
             unlike |= there & (layer[_DIFF, place] != ordered[_DIFF])
             same |= there
         if not same.all():
-            self._layers.append(ordered[:, ~same])
-            self._merge()
+            layers = self._layers
+            layers.append(ordered[:, ~same])
+            while len(layers) > 1 and layers[-2].shape[1] <= 2 * layers[-1].shape[1]:
+                together = np.concatenate([layers.pop(), layers.pop()], axis=1)
+                layers.append(together[:, _sorted(together)])
         return np.sort(order[~same]), np.sort(order[unlike])
 
     def columns(self) -> list[tuple[Ints, Ints]]:
@@ -61,12 +64,6 @@ class Seen:
         """Forget the rows at the times with these numbers."""
         kept = [layer[:, ~np.isin(layer[2], numbers)] for layer in self._layers]
         self._layers = [layer for layer in kept if layer.shape[1]]
-
-    def _merge(self) -> None:
-        layers = self._layers
-        while len(layers) > 1 and layers[-2].shape[1] <= 2 * layers[-1].shape[1]:
-            together = np.concatenate([layers.pop(), layers.pop()], axis=1)
-            layers.append(together[:, _sorted(together)])
 
 
 def _sorted(rows: Rows) -> Ints:

@@ -105,13 +105,9 @@ class Extensions:
                 prefix = self._prefixes.take(order[[fault.args[2]]])
                 raise too_often(prefix.columns, prefix.each_time()[0]) from None
             if len(rows):
-                yield self._piece(order[rows], vals, occurs)
+                extended = self._prefixes.take(order[rows])
+                columns = (*extended.columns, *self._value.decode(vals, len(rows)))
+                diffs = multiplied(extended, occurs)
+                yield Updates(columns, extended.times, extended.time_index, NOTHING if (diffs == 1).all() else diffs)
             if position >= 0:  # an empty piece, after which other operators run
                 yield self._prefixes.take(rows[:0])
-
-    def _piece(self, rows: Ints, vals: Ints, occurs: Ints) -> Updates:
-        """Return extensions as updates."""
-        extended = self._prefixes.take(rows)
-        diffs = multiplied(extended, occurs)
-        columns = (*extended.columns, *self._value.decode(vals, len(rows)))
-        return Updates(columns, extended.times, extended.time_index, NOTHING if (diffs == 1).all() else diffs)

@@ -93,7 +93,9 @@ def _begun_by(
             relation = forward if source == bound[0] else backward
             changes = relation.extension(0, AltNeu.of(number, place)).validate(changes)
     while len(bound) < variables:
-        bound.append(_next(pattern, bound))
+        # Next is the variable that most edges bind, the first of them.
+        ends = [b if a in bound else a for a, b in pattern if (a in bound) != (b in bound)]
+        bound.append(max(sorted(set(ends)), key=ends.count))
         extensions = []
         for number, (source, target) in others:
             if bound[-1] in (source, target) and {source, target} <= set(bound):
@@ -103,12 +105,6 @@ def _begun_by(
         changes = extend(changes, extensions)
     order = [bound.index(variable) for variable in range(variables)]
     return changes.map(lambda *columns: tuple(columns[column] for column in order))
-
-
-def _next(pattern: Pattern, bound: list[int]) -> int:
-    """Return the variable not bound yet that most edges bind, the first of them."""
-    ends = [b if a in bound else a for a, b in pattern if (a in bound) != (b in bound)]
-    return max(sorted(set(ends)), key=ends.count)
 
 
 def _checked(pattern: Pattern) -> int:

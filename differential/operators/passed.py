@@ -106,7 +106,8 @@ class Passing:
                         self._held.hold(time)
                     self._batches[time][place].append(updates)
         # In order, because a step goes on from the state that the step of the epoch before has left.
-        due = sorted(time for time in self._batches if self._is_complete(time))
+        frontiers = self._moments.frontier, self._watermarks.frontier
+        due = sorted(time for time in self._batches if not any(frontier.admits(time) for frontier in frontiers))
         for time in due:
             moments, watermarks = self._batches.pop(time)
             try:
@@ -117,9 +118,6 @@ class Passing:
                 self._output.give(self._held.covering(time), Updates.at(time, *found))
         if due:
             self._held.downgrade(list(self._batches))
-
-    def _is_complete(self, time: Time) -> bool:
-        return not any(input.frontier.admits(time) for input in (self._moments, self._watermarks))
 
     def _step(self, moments: list[Updates], watermarks: list[Updates]) -> tuple[tuple[Array, ...], Any] | None:
         """Take the changes of an epoch; return the changes of the output, or None if there are none."""
