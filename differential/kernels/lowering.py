@@ -91,34 +91,30 @@ def _is_item(context: Any, kind: Any, index_kinds: Any) -> bool:
     return are_numbers and is_plain and 0 < kind.ndim == len(index_kinds)
 
 
+def _indices(builder: Any, index: Any, kind: Any) -> tuple[Any, Any]:
+    """Return the indices that one index consists of, and their types."""
+    if not isinstance(kind, types.BaseTuple):
+        return [index], (kind,)
+    return [builder.extract_value(index, place) for place in range(len(kind))], kind
+
+
 @REGISTRY.lower(operator.getitem, types.Array, types.Integer)  # type: ignore[untyped-decorator]
-def _get_number(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    kind, index_kind = signature.args
-    if not _is_item(context, kind, (index_kind,)):
-        return arrayobj.getitem_arraynd_intp(context, builder, signature, values)
-    array, index = values
-    return arrayobj.load_item(context, builder, kind, _item(context, builder, kind, array, (index,), (index_kind,)))
-
-
 @REGISTRY.lower(operator.getitem, types.Array, types.BaseTuple)  # type: ignore[untyped-decorator]
-def _get_tuple(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    kind, index_kinds = signature.args
+def _get(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, index_kind = signature.args
+    indices, index_kinds = _indices(builder, values[1], index_kind)
     if not _is_item(context, kind, index_kinds):
-        return arrayobj.getitem_array_tuple(context, builder, signature, values)
-    array, index = values
-    indices = [builder.extract_value(index, place) for place in range(len(index_kinds))]
-    return arrayobj.load_item(context, builder, kind, _item(context, builder, kind, array, indices, index_kinds))
+        if isinstance(index_kind, types.BaseTuple):
+            return arrayobj.getitem_array_tuple(context, builder, signature, values)
+        return arrayobj.getitem_arraynd_intp(context, builder, signature, values)
+    return arrayobj.load_item(context, builder, kind, _item(context, builder, kind, values[0], indices, index_kinds))
 
 
 @REGISTRY.lower(operator.setitem, types.Array, types.Any, types.Any)  # type: ignore[untyped-decorator]
 def _set(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     kind, index_kind, value_kind = signature.args
     array, index, value = values
-    if isinstance(index_kind, types.BaseTuple):
-        index_kinds = tuple(index_kind)
-        indices = [builder.extract_value(index, place) for place in range(len(index_kinds))]
-    else:
-        index_kinds, indices = (index_kind,), [index]
+    indices, index_kinds = _indices(builder, index, index_kind)
     if not _is_item(context, kind, index_kinds):
         return arrayobj.setitem_array(context, builder, signature, values)
     address = _item(context, builder, kind, array, indices, index_kinds)
@@ -132,17 +128,11 @@ def _length(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 
 @REGISTRY.lower(range, types.int64)  # type: ignore[untyped-decorator]
-def _range_to(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    return _range(context, builder, signature, (_number(0), *values, _number(1)))
-
-
 @REGISTRY.lower(range, types.int64, types.int64)  # type: ignore[untyped-decorator]
-def _range_between(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    return _range(context, builder, signature, (*values, _number(1)))
-
-
 @REGISTRY.lower(range, types.int64, types.int64, types.int64)  # type: ignore[untyped-decorator]
 def _range(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    values = (_number(0), *values) if len(values) == 1 else values
+    values = (*values, _number(1)) if len(values) == 2 else values
     step = values[2]
     if not (_is_constant(step) and step.constant != 0):
         with cgutils.if_unlikely(builder, builder.icmp_signed("==", step, _number(0))):
