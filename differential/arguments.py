@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from timely.errors import BuildError
-from timely.lowlevel import user_origin
+from timely.lowlevel import refusal
 
 
 def check_collections(name: str, **given: Any) -> None:
@@ -20,7 +19,7 @@ def check_collections(name: str, **given: Any) -> None:
     for role, value in given.items():
         if isinstance(value, type) or not hasattr(value, "scope") or not hasattr(value, "keys"):
             shown, made = _described(value)
-            raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a collection, not {shown}; {made}")
+            raise refusal(name, f"`{role}` must be a collection, not {shown}; {made}")
 
 
 def is_url(path: str) -> bool:
@@ -54,5 +53,4 @@ def check_rows(name: str, **given: Any) -> None:
     check_collections(name, **given)
     for role, value in given.items():
         if hasattr(value, "as_collection"):
-            where = f"{name} (at {user_origin()})"
-            raise BuildError(f"{where}: `{role}` must be a collection, not an arrangement; its as_collection() is one")
+            raise refusal(name, f"`{role}` must be a collection, not an arrangement; its as_collection() is one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 
 from timely.errors import BuildError
-from timely.lowlevel import user_origin
+from timely.lowlevel import refusal, user_origin
 
 ALL_BUT_LAST = -1
 """As a number of key columns: all but the last column are the key."""
@@ -35,10 +35,7 @@ def columns_of(keys: int, name: str) -> int:
     timely.errors.BuildError: totals (at ...): how many columns are the key? not all columns: map() takes a ...
     """
     if not 1 <= keys < EVERY:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(
-            f"{where}: how many columns are the key? not {described(keys)}: map() takes a number as `keys`"
-        )
+        raise refusal(name, f"how many columns are the key? not {described(keys)}: map() takes a number as `keys`")
     return keys
 
 

@@ -12,6 +12,17 @@ from timely.errors import BuildError
 from timely.origin import Origin, user_origin
 
 
+def refusal(name: str, problem: str) -> BuildError:
+    """Return the error for what the program asks of the operator `name`, with the line that asks for it.
+
+    >>> raise refusal("top_k", "`k` must be at least 1, not 0")
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: top_k (at ...): `k` must be at least 1, not 0
+    """
+    return BuildError(f"{name} (at {user_origin()}): {problem}")
+
+
 def check_functions(name: str, /, **given: Any) -> None:
     """Raise BuildError unless each of the arguments of the operator `name` can be called.
 
@@ -22,7 +33,7 @@ def check_functions(name: str, /, **given: Any) -> None:
     """
     for role, value in given.items():
         if not callable(value):
-            raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a function, not {value!r:.80}")
+            raise refusal(name, f"`{role}` must be a function, not {value!r:.80}")
 
 
 def takes_arguments(function: Callable[..., Any], number: int) -> bool:
@@ -54,7 +65,7 @@ def check_parameters(name: str, number: int, received: str, /, **given: Any) -> 
     for role, value in given.items():
         if not takes_arguments(value, number):
             many = "1 argument" if number == 1 else f"{number} arguments"
-            raise BuildError(f"{name} (at {user_origin()}): `{role}` must take {many}: {received}")
+            raise refusal(name, f"`{role}` must take {many}: {received}")
 
 
 def check_logic(name: str, logic: Any, at: Origin | None = None) -> None:
@@ -93,7 +104,7 @@ def check_kind(name: str, kind: type[Any], what: str, /, **given: Any) -> None:
     """
     for role, value in given.items():
         if not isinstance(value, kind):
-            raise BuildError(f"{name} (at {user_origin()}): `{role}` must be {what}, not {value!r:.80}")
+            raise refusal(name, f"`{role}` must be {what}, not {value!r:.80}")
 
 
 def check_whole(name: str, least: int, /, **given: Any) -> None:
@@ -106,5 +117,4 @@ def check_whole(name: str, least: int, /, **given: Any) -> None:
     """
     for role, value in given.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-            where = f"{name} (at {user_origin()})"
-            raise BuildError(f"{where}: `{role}` must be a whole number of at least {least}, not {value!r:.80}")
+            raise refusal(name, f"`{role}` must be a whole number of at least {least}, not {value!r:.80}")

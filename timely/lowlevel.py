@@ -61,7 +61,7 @@ class that they were given.
 [3, 4]
 """
 
-from timely.arguments import check_functions, check_kind, check_parameters, check_whole
+from timely.arguments import check_functions, check_kind, check_parameters, check_whole, refusal
 from timely.capture.event import as_integer, checked_time, register as register_event
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
@@ -221,6 +221,7 @@ __all__ = [
     "poller",
     "raised_at",
     "read_only_views",
+    "refusal",
     "refuse_comparison",
     "refuse_copies",
     "refuse_members",

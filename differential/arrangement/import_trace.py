@@ -29,7 +29,6 @@ from differential.trace.as_of import AsOf
 from differential.trace.batch import Batch
 from differential.trace.handle import TraceHandle
 from timely import Scope
-from timely.errors import BuildError
 from timely.lowlevel import (
     Antichain,
     Batch as AnyBatch,
@@ -40,7 +39,7 @@ from timely.lowlevel import (
     OutputPort,
     Time,
     check_scope,
-    user_origin,
+    refusal,
 )
 
 
@@ -50,13 +49,12 @@ def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Sc
     export.check()
     dataflow = scope.dataflow
     if dataflow.host is not export.host:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(f"{where}: the trace is one of {export.host}, the dataflow one of {dataflow.host}")
+        raise refusal(name, f"the trace is one of {export.host}, the dataflow one of {dataflow.host}")
     if scope.width != trace.depth:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(
-            f"{where}: the times of the trace have {trace.depth} coordinate(s), those of {scope} have {scope.width}: "
-            "import it into the outermost scope of a dataflow with such times, and enter() from there"
+        raise refusal(
+            name,
+            f"the times of the trace have {trace.depth} coordinate(s), those of {scope} have {scope.width}: "
+            "import it into the outermost scope of a dataflow with such times, and enter() from there",
         )
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)

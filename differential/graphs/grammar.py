@@ -8,8 +8,7 @@ from typing import Any
 from differential import Collection, Variable, innermost
 from differential.graphs.directions import transpose
 from differential.graphs.inputs import check_inputs
-from timely.errors import BuildError
-from timely.lowlevel import check_kind, user_origin
+from timely.lowlevel import check_kind, refusal
 
 Production = tuple[str, Sequence[str]]
 """A label, and the labels of consecutive edges that together are an edge with it."""
@@ -31,16 +30,15 @@ def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[
     """
     check_kind("grammar_reachability", Mapping, "a dictionary of edges by label", edges=edges)
     check_inputs("grammar_reachability", **{f"edges[{label!r}]": given for label, given in edges.items()})
-    where = f"grammar_reachability (at {user_origin()})"
     if not edges:
-        raise BuildError(f"{where}: `edges` must have at least one label")
-    _check_productions(where, productions)
+        raise refusal("grammar_reachability", "`edges` must have at least one label")
+    _check_productions(productions)
     heads = list(dict.fromkeys(head for head, _ in productions))
     for head, body in productions:
         unknown = [label for label in body if label not in edges and label not in heads]
         if not body or unknown:
             problem = f"no edges and no production have the label {unknown[0]!r}" if unknown else "it has no body"
-            raise BuildError(f"{where}: the production of {head!r} cannot be used: {problem}")
+            raise refusal("grammar_reachability", f"the production of {head!r} cannot be used: {problem}")
     outside = dict(zip(edges, innermost(*edges.values())))
     scope = next(iter(outside.values())).scope
     with scope.iterative("grammar") as inner:
@@ -57,15 +55,15 @@ def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[
         return {head: collection.leave(scope) for head, collection in made.items()}
 
 
-def _check_productions(where: str, productions: Any) -> None:
+def _check_productions(productions: Any) -> None:
     """Raise BuildError unless these are productions: a list of labels, each with a list of labels."""
     form = "a label and a list of labels, as ('points', ['new'])"
     if not _is_list(productions):
-        raise BuildError(f"{where}: `productions` must be a list, each {form}, not {productions!r:.80}")
+        raise refusal("grammar_reachability", f"`productions` must be a list, each {form}, not {productions!r:.80}")
     for each in productions:
         is_pair = isinstance(each, tuple) and len(each) == 2 and _is_list(each[1])
         if not is_pair or not all(isinstance(label, Hashable) for label in (each[0], *each[1])):
-            raise BuildError(f"{where}: a production is {form}, not {each!r:.80}")
+            raise refusal("grammar_reachability", f"a production is {form}, not {each!r:.80}")
 
 
 def _is_list(given: Any) -> bool:

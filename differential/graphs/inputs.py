@@ -15,8 +15,7 @@ import numpy as np
 
 from differential import Collection
 from differential.lowlevel import check_collections, check_rows
-from timely.errors import BuildError
-from timely.lowlevel import ColumnLike, as_columns, nullable, user_origin
+from timely.lowlevel import ColumnLike, as_columns, nullable, refusal
 
 Node: TypeAlias = int | str | bytes | date
 Nodes: TypeAlias = Node | Sequence[int] | Sequence[str] | Sequence[bytes] | Sequence[date] | AbstractSet[Node]
@@ -69,7 +68,7 @@ def check_columns(name: str, **given: Any) -> None:
             these = _Nodes(role, columns, theirs, of)
             first = first or these
             if of != first.type and {of, first.type} != {"int64", "bool"}:
-                raise BuildError(f"{name} (at {user_origin()}): nodes are of one type, and {first.beside(these)}")
+                raise refusal(name, f"nodes are of one type, and {first.beside(these)}")
 
 
 def nodes_of(name: str, edges: Collection, roots: Collection | Nodes) -> Collection:
@@ -119,7 +118,8 @@ def _refuse_width(name: str, role: str, columns: tuple[str, ...], names: tuple[s
     if len(names) != len(columns):
         kept = ", ".join(map(repr, names[: len(columns)]))
         remedy = f": select({kept}) keeps the first {len(columns)}" if len(names) > len(columns) else ""
-        raise BuildError(
-            f"{name} (at {user_origin()}): `{role}` takes records ({', '.join(columns)}), and this collection has "
-            f"{len(names)} columns, {', '.join(names)}{remedy}"
+        raise refusal(
+            name,
+            f"`{role}` takes records ({', '.join(columns)}), and this collection has "
+            f"{len(names)} columns, {', '.join(names)}{remedy}",
         )

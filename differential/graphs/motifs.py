@@ -19,8 +19,7 @@ from differential import Collection
 from differential.delta import AltNeu, CollectionIndex, Prefixes, extend
 from differential.graphs.directions import transpose
 from differential.graphs.inputs import check_records
-from timely.errors import BuildError
-from timely.lowlevel import user_origin
+from timely.lowlevel import refusal
 
 Pattern = Sequence[tuple[int, int]]
 
@@ -109,11 +108,11 @@ def _begun_by(
 
 def _checked(pattern: Pattern) -> int:
     """Return the number of variables of a pattern, or raise BuildError."""
-    where = f"motif (at {user_origin()})"
     if not isinstance(pattern, Sequence) or not all(_is_edge(each) for each in pattern):
-        raise BuildError(
-            f"{where}: `pattern` must be a list of edges between variables numbered from 0, "
-            f"such as [(0, 1), (1, 2)], not {pattern!r:.80}"
+        raise refusal(
+            "motif",
+            "`pattern` must be a list of edges between variables numbered from 0, "
+            f"such as [(0, 1), (1, 2)], not {pattern!r:.80}",
         )
     variables = 1 + max((max(edge) for edge in pattern), default=-1)
     reached = set(pattern[0]) if pattern else set()
@@ -123,11 +122,9 @@ def _checked(pattern: Pattern) -> int:
             if reached & set(edge):
                 reached |= set(edge)
     if not pattern or reached != set(range(variables)):
-        raise BuildError(f"{where}: the pattern {list(pattern)} must be connected, with variables numbered from 0")
+        raise refusal("motif", f"the pattern {list(pattern)} must be connected, with variables numbered from 0")
     if any(source == target for source, target in pattern):
-        raise BuildError(
-            f"{where}: the pattern {list(pattern)} has a loop: filter the edges for source == target instead"
-        )
+        raise refusal("motif", f"the pattern {list(pattern)} has a loop: filter the edges for source == target instead")
     return variables
 
 

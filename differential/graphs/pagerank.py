@@ -11,8 +11,8 @@ import numpy as np
 from differential import Collection, innermost
 from differential.graphs.directions import both_ways, starts
 from differential.graphs.inputs import check_columns, check_records
-from timely.errors import BuildError, DataError
-from timely.lowlevel import check_whole, name_of, user_origin
+from timely.errors import DataError
+from timely.lowlevel import check_whole, name_of, refusal
 
 _LARGEST_UNIT = 1 << 32
 _LARGEST_DENOMINATOR = 1000
@@ -72,7 +72,7 @@ def pagerank(
     jump = unit * (denominator - numerator) // denominator
     if not (1 <= jump and unit <= _LARGEST_UNIT):
         least = -(-denominator // (denominator - numerator))
-        raise BuildError(f"pagerank (at {user_origin()}): `unit` must be from {least} to 2 ** 32, not {unit}")
+        raise refusal("pagerank", f"`unit` must be from {least} to 2 ** 32, not {unit}")
     if personalisation is not None:
         check_records("pagerank", personalisation=personalisation)
         check_columns("pagerank", edges=edges, personalisation=personalisation)
@@ -148,13 +148,12 @@ def _weights(personalisation: Collection, nodes: Collection) -> Collection:
 
 def _fraction(damping: float) -> tuple[int, int]:
     """Return the numerator and the denominator of the fraction that stands for `damping`, or raise BuildError."""
-    where = f"pagerank (at {user_origin()})"
     damping = damping.item() if isinstance(damping, np.generic) else damping
     if not (isinstance(damping, (int, float, Fraction)) and 0 <= damping < 1):
-        raise BuildError(f"{where}: `damping` must be a number of at least 0 and less than 1, not {damping!r:.80}")
+        raise refusal("pagerank", f"`damping` must be a number of at least 0 and less than 1, not {damping!r:.80}")
     fraction = Fraction(damping).limit_denominator(_LARGEST_DENOMINATOR)
     if fraction == 1:
-        raise BuildError(f"{where}: `damping` must be at most 0.999, not {damping!r}")
+        raise refusal("pagerank", f"`damping` must be at most 0.999, not {damping!r}")
     return fraction.numerator, fraction.denominator
 
 
@@ -166,8 +165,8 @@ def _units(tolerance: float | None, unit: int) -> int:
     """
     is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
     if tolerance is not None and not (is_number and 0 <= tolerance <= 1):
-        where, share = f"pagerank (at {user_origin()})", "a share of the mean rank, from 0 to 1, or None"
-        raise BuildError(f"{where}: `tolerance` must be {share}, not {tolerance!r:.80}")
+        share = "a share of the mean rank, from 0 to 1, or None"
+        raise refusal("pagerank", f"`tolerance` must be {share}, not {tolerance!r:.80}")
     return max(1, round((tolerance or 0) * unit))
 
 

@@ -6,8 +6,7 @@ from differential.arguments import check_rows
 from differential.arrangement.core import C
 from differential.keys import described
 from differential.operators.innermost import innermost
-from timely.errors import BuildError
-from timely.lowlevel import merged, user_origin
+from timely.lowlevel import merged, refusal
 
 
 def concat(collection: C, *others: C, name: str = "concat") -> C:
@@ -23,8 +22,9 @@ def concat(collection: C, *others: C, name: str = "concat") -> C:
     collections = innermost(collection, *others)
     for other in collections[1:]:
         if other.keys != collection.keys:
-            raise BuildError(
-                f"{name} (at {user_origin()}): the key of one collection is {described(collection.keys)}, "
-                f"that of another {described(other.keys)}; give map() the right `keys`"
+            raise refusal(
+                name,
+                f"the key of one collection is {described(collection.keys)}, "
+                f"that of another {described(other.keys)}; give map() the right `keys`",
             )
     return collection.with_stream(merged([each.stream for each in collections], name=name))

@@ -8,8 +8,7 @@ from typing import Any
 from differential.arrangement.core import C
 from differential.operators.passages import entering_at
 from timely import Scope
-from timely.errors import BuildError
-from timely.lowlevel import check_functions, check_scope, inline_timed, user_origin
+from timely.lowlevel import check_functions, check_scope, inline_timed, refusal
 
 
 def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> C:
@@ -33,8 +32,7 @@ def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: s
     check_scope(name, scope)
     outside = collection.scope
     if not scope.is_within(outside) or scope.width != outside.width + 1:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(f"{where}: enter_at goes into a loop directly inside {outside}; {scope} is not one")
+        raise refusal(name, f"enter_at goes into a loop directly inside {outside}; {scope} is not one")
 
     transform = entering_at(rounds)
     stream = inline_timed(collection.stream, transform, name=name, scope=scope, summary=outside.summary_to(scope))

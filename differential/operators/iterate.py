@@ -23,8 +23,7 @@ from differential.operators.negate import negate
 from differential.operators.passages import going_round
 from differential.operators.rounds import Rounds
 from timely import Scope, Stream
-from timely.errors import BuildError
-from timely.lowlevel import check_parameters, check_scope, inline_timed, user_origin
+from timely.lowlevel import check_parameters, check_scope, inline_timed, refusal, user_origin
 
 
 class VariableCore(Generic[C]):
@@ -45,8 +44,7 @@ class VariableCore(Generic[C]):
         name: str = "variable",
     ) -> None:
         if limit is not None and (not isinstance(limit, Integral) or isinstance(limit, bool) or limit < step):
-            where = f"{name} (at {user_origin()})"
-            raise BuildError(f"{where}: a loop takes whole rounds, at least one of {step}: its limit cannot be {limit}")
+            raise refusal(name, f"a loop takes whole rounds, at least one of {step}: its limit cannot be {limit}")
         check_scope(name, scope)
         self._handle, stream = scope.feedback(step, name="variable")
         self._name = name
@@ -65,15 +63,17 @@ class VariableCore(Generic[C]):
         check_rows(self._name, result=result)
         scope = self.collection.scope
         if result.scope.dataflow is scope.dataflow and not scope.is_within(result.scope):
-            raise BuildError(
-                f"{self._name} (at {user_origin()}): a variable of {scope} cannot become a collection of "
-                f"{result.scope}: leave() brings a collection out of its loop"
+            raise refusal(
+                self._name,
+                f"a variable of {scope} cannot become a collection of "
+                f"{result.scope}: leave() brings a collection out of its loop",
             )
         result = enter(result, scope)
         if result.keys != self.collection.keys:
-            raise BuildError(
-                f"{self._name} (at {user_origin()}): a variable whose key is {described(self.collection.keys)} "
-                f"cannot become a collection whose key is {described(result.keys)}: give map() the right `keys`"
+            raise refusal(
+                self._name,
+                f"a variable whose key is {described(self.collection.keys)} "
+                f"cannot become a collection whose key is {described(result.keys)}: give map() the right `keys`",
             )
         dataflow = scope.dataflow
         # Without an operator in the loop that lets updates cancel, a change and its opposite would circulate for ever.
@@ -113,17 +113,13 @@ def iterate(collection: C, body: Callable[[C], C], *, limit: int | None = None, 
     +1: it has no fixed point, or takes a higher limit to reach it
     """
     if not callable(body):
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(f"{where}: what is iterated must be a function of a collection, not {body!r:.80}")
+        raise refusal(name, f"what is iterated must be a function of a collection, not {body!r:.80}")
     check_parameters(name, 1, "the collection inside the loop", body=body)
     with collection.scope.iterative(name) as inner:
         variable = VariableCore(type(collection), inner, collection, limit=limit, name=name)
         result = body(variable.collection)
         if not isinstance(result, CollectionCore):
-            where = f"{name} (at {user_origin()})"
-            raise BuildError(
-                f"{where}: its function must return what the collection becomes, and returned {result!r:.80}"
-            )
+            raise refusal(name, f"its function must return what the collection becomes, and returned {result!r:.80}")
         # The body may have returned a collection from outside as it is.
         result, _ = innermost(result, variable.collection)
         variable.set(result)

@@ -11,8 +11,8 @@ from differential.operators.concat import concat
 from differential.operators.innermost import apart
 from differential.operators.join_arrangements import join_arrangements
 from differential.operators.negate import negate
-from timely.errors import BuildError, DataError
-from timely.lowlevel import check_functions, user_origin
+from timely.errors import DataError
+from timely.lowlevel import check_functions, refusal
 
 
 def join_map(
@@ -85,9 +85,10 @@ def _together(left: Keyed[C], right: Keyed[C], name: str) -> tuple[ArrangementCo
     """Return both indexed by key, in the innermost of their scopes."""
     check_collections(name, left=left, right=right)
     if left.scope.dataflow is not right.scope.dataflow:
-        raise BuildError(
-            f"{name} (at {user_origin()}): what is in {left.scope.dataflow} cannot be joined with what is in "
-            f"{right.scope.dataflow}: import the trace of the other (Arrangement.trace, Trace.import_into)"
+        raise refusal(
+            name,
+            f"what is in {left.scope.dataflow} cannot be joined with what is in "
+            f"{right.scope.dataflow}: import the trace of the other (Arrangement.trace, Trace.import_into)",
         )
     # Indexed where they are: an inner scope then shares the index outside.
     first, second = left.arrange_by_key(), right.arrange_by_key()
@@ -95,4 +96,4 @@ def _together(left: Keyed[C], right: Keyed[C], name: str) -> tuple[ArrangementCo
         return first, second.enter(first.scope)
     if second.scope.is_within(first.scope):
         return first.enter(second.scope), second
-    raise BuildError(f"{name} (at {user_origin()}): {apart(first.scope, second.scope)}")
+    raise refusal(name, apart(first.scope, second.scope))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from differential.arrangement.core import C
 from differential.operators.passages import leaving
 from timely import Scope
-from timely.errors import BuildError
-from timely.lowlevel import inline_timed, user_origin
+from timely.lowlevel import inline_timed, refusal
 
 
 def leave(collection: C, scope: Scope | None = None, *, name: str = "leave") -> C:
@@ -28,7 +27,7 @@ def leave(collection: C, scope: Scope | None = None, *, name: str = "leave") -> 
     target = collection.scope.parent if scope is None else scope
     if target is None or not collection.scope.is_within(target):
         where = "it is the outermost scope" if target is None else f"{target} does not lie around it"
-        raise BuildError(f"{name} (at {user_origin()}): cannot leave {collection.scope}: {where}")
+        raise refusal(name, f"cannot leave {collection.scope}: {where}")
     if target is collection.scope:
         return collection
     summary = collection.scope.summary_to(target)

@@ -22,7 +22,7 @@ from differential.data.ticks import LARGEST, in_units, of_ticks, ticks
 from differential.data.updates import Array, Updates
 from differential.operators.consolidate import consolidate
 from differential.operators.hold import by_time
-from timely.errors import BuildError, DataError
+from timely.errors import DataError
 from timely.lowlevel import (
     Broadcast,
     CapabilitySet,
@@ -32,7 +32,7 @@ from timely.lowlevel import (
     Pipeline,
     Time,
     check_whole,
-    user_origin,
+    refusal,
 )
 
 
@@ -56,9 +56,7 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
     check_rows(name, watermarks=watermarks)
     check_whole(name, 1, sources=sources)
     if moments.scope.width != 1:
-        raise BuildError(
-            f"{name} (at {user_origin()}): a watermark grows from epoch to epoch, so it cannot be in a loop"
-        )
+        raise refusal(name, "a watermark grows from epoch to epoch, so it cannot be in a loop")
     builder = OperatorBuilder(moments.scope, name)
     first = builder.add_input(consolidate(moments).stream, Pipeline(), frontier=True, drains=True)
     second = builder.add_input(watermarks.stream, Broadcast(), frontier=True, drains=True)

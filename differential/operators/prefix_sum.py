@@ -22,8 +22,8 @@ from differential.operators.join import semijoin
 from differential.operators.map import map
 from differential.operators.totals import summed
 from differential.operators.vectors import as_part
-from timely.errors import BuildError, DataError
-from timely.lowlevel import check_whole, user_origin
+from timely.errors import DataError
+from timely.lowlevel import check_whole, refusal
 
 
 def prefix_sum(collection: Keyed[C], *, bits: int = 30, name: str = "prefix_sum") -> C:
@@ -44,7 +44,7 @@ def prefix_sum(collection: Keyed[C], *, bits: int = 30, name: str = "prefix_sum"
     check_whole(name, 1, bits=bits)
     bits = int(bits)  # a NumPy integer of 8 bits cannot be a shift's result
     if bits > 60:
-        raise BuildError(f"{name} (at {user_origin()}): positions of {bits} bits; 1 to 60 are possible")
+        raise refusal(name, f"positions of {bits} bits; 1 to 60 are possible")
     keys = columns_of(collection.keys, name)
     levels = np.arange(bits + 1)
 

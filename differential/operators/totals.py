@@ -14,8 +14,7 @@ from differential.keys import columns_of
 from differential.operators.explode import occurrences
 from differential.operators.linear import linear
 from differential.operators.vectors import reduce_parts
-from timely.errors import BuildError
-from timely.lowlevel import check_functions, consult, user_origin
+from timely.lowlevel import check_functions, consult, refusal
 
 
 def totals(collection: Keyed[C], *functions: Callable[..., Any], name: str = "totals") -> C:
@@ -34,7 +33,7 @@ def totals(collection: Keyed[C], *functions: Callable[..., Any], name: str = "to
     [((1, 2, 30, 500), 1), ((2, 1, 5, 25), 1)]
     """
     if not functions:
-        raise BuildError(f"{name} (at {user_origin()}): there is nothing to add up: pass one function, or several")
+        raise refusal(name, "there is nothing to add up: pass one function, or several")
     for function in functions:
         check_functions(name, function=function)
     keys, parts = columns_of(collection.keys, name), len(functions)

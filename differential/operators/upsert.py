@@ -32,7 +32,7 @@ from differential.trace.columns import UpdateColumns
 from differential.trace.description import NO_TIMES
 from differential.trace.handle import TraceHandle
 from timely import Scope
-from timely.errors import BuildError, DataError
+from timely.errors import DataError
 from timely.lowlevel import (
     Antichain,
     InputPort,
@@ -41,7 +41,7 @@ from timely.lowlevel import (
     Time,
     check_scope,
     new_input as new_stream_input,
-    user_origin,
+    refusal,
 )
 
 STATEMENTS = 1 << 40
@@ -173,8 +173,7 @@ def upserted(scope: Scope, keys: int, name: str) -> tuple[UpsertSession, Arrange
     """Return a session that sets the value of keys, and the arrangement of (key, value) that follows it."""
     check_scope(name, scope)
     if scope.width != 1:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(f"{where}: the last statement is valid, so times must be totally ordered; see update_at()")
+        raise refusal(name, "the last statement is valid, so times must be totally ordered; see update_at()")
     check_keys(keys)
     session = UpsertSession(scope, keys, name)
     builder = OperatorBuilder(scope, name)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from timely.arguments import refusal
 from timely.capture.event import EventSink, Messages, Progress
 from timely.data.container import for_other_worker
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.streams import S
-from timely.errors import BuildError
 from timely.order import Time
-from timely.origin import user_origin
 from timely.progress.antichain import Antichain
 
 
@@ -71,4 +70,4 @@ def check_sink(name: str, sink: Any) -> None:
     """
     if not hasattr(sink, "push"):
         what = "what events are pushed into, such as EventFileWriter(path)"
-        raise BuildError(f"{name} (at {user_origin()}): `sink` must be {what}, not {sink!r:.80}")
+        raise refusal(name, f"`sink` must be {what}, not {sink!r:.80}")

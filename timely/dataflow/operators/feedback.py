@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from timely.arguments import check_kind, check_whole
+from timely.arguments import check_kind, check_whole, refusal
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -14,7 +14,6 @@ from timely.dataflow.streams import S, ScopeCore
 from timely.dataflow.tee import later
 from timely.errors import BuildError, CapabilityError
 from timely.order import Time
-from timely.origin import user_origin
 from timely.progress.summary import PathSummary
 
 
@@ -121,6 +120,5 @@ def loop_variable(scope: ScopeCore[S], step: int = 1, *, name: str = "loop_varia
     [192]
     """
     if scope.width == scope.outer:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(f"{where}: {scope} has no loop counter: a loop variable belongs in an iterative scope")
+        raise refusal(name, f"{scope} has no loop counter: a loop variable belongs in an iterative scope")
     return feedback(scope, step, name=name)

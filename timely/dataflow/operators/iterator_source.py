@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from timely.arguments import check_whole
+from timely.arguments import check_whole, refusal
 from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
@@ -19,8 +19,6 @@ from timely.dataflow.operators.to_stream import batches_of, close_generators
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.probe import Probe
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import BuildError
-from timely.origin import user_origin
 
 
 def iterator_source(
@@ -52,8 +50,7 @@ def iterator_source(
     3
     """
     if scope.width != 1:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(f"{where}: the epochs of an iterator have one coordinate, times of {scope} have {scope.width}")
+        raise refusal(name, f"the epochs of an iterator have one coordinate, times of {scope} have {scope.width}")
     check_whole(name, 1, ahead=ahead)
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)

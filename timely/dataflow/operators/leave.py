@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from timely.arguments import refusal
 from timely.dataflow.inline import inline_timed
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import BuildError
-from timely.origin import user_origin
 
 
 def leave(stream: S, scope: ScopeCore[S] | None = None, *, name: str = "leave") -> S:
@@ -25,7 +24,7 @@ def leave(stream: S, scope: ScopeCore[S] | None = None, *, name: str = "leave") 
     target = stream.scope.parent if scope is None else scope
     if target is None or not stream.scope.is_within(target):
         problem = "it is the outermost scope of its dataflow" if target is None else f"{target} does not lie around it"
-        raise BuildError(f"{name} (at {user_origin()}): cannot leave {stream.scope}: {problem}")
+        raise refusal(name, f"cannot leave {stream.scope}: {problem}")
     summary = stream.scope.summary_to(target)
     keep = summary.keep
     return inline_timed(stream, lambda time, batch: (time[:keep], batch), name=name, scope=target, summary=summary)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.arguments import refusal
 from timely.data.container import Array, Columns, as_column
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
@@ -16,10 +17,8 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import BuildError
 from timely.observe.events import LogEvent, Parked, ScheduleStopped, Unparked, check_kind
 from timely.observe.log import Log
-from timely.origin import user_origin
 
 AT_ONCE = 4096
 """How many records of sleep are sent although nothing runs that is logged."""
@@ -51,11 +50,9 @@ def log_stream(scope: ScopeCore[S], kind: type[LogEvent], *, interval: float = 0
     ('exchange', 'watched')
     """
     if scope.width != 1:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(f"{where}: a log has epochs and nothing else: use it in an outermost scope of one coordinate")
+        raise refusal(name, "a log has epochs and nothing else: use it in an outermost scope of one coordinate")
     if not isinstance(interval, Real) or not interval > 0:
-        where = f"{name} (at {user_origin()})"
-        raise BuildError(f"{where}: the interval must be positive, in seconds, not {interval!r:.80}")
+        raise refusal(name, f"the interval must be positive, in seconds, not {interval!r:.80}")
     check_kind(kind)
     scope.dataflow.is_logged = False
     builder = OperatorBuilder(scope, name)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from timely.arguments import refusal
 from timely.data.container import Batch
 from timely.dataflow.notificator import Notificator
 from timely.dataflow.operators.generic import binary_notify
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S, check_streams
-from timely.errors import BuildError
 from timely.order import Time
-from timely.origin import user_origin
 
 
 def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
@@ -31,9 +30,10 @@ def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
     check_streams(name, clock=clock)
     scope = stream.scope
     if scope.width != 1:
-        raise BuildError(
-            f"{name} (at {user_origin()}): times of {scope} have {scope.width} coordinates, so of two ticks after a "
-            "record neither may be the first: use it in an outermost scope with one coordinate"
+        raise refusal(
+            name,
+            f"times of {scope} have {scope.width} coordinates, so of two ticks after a "
+            "record neither may be the first: use it in an outermost scope with one coordinate",
         )
     waiting: dict[Time, list[Batch]] = {}
     times: list[Time] = []  # those of `waiting`, as a heap

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from timely.arguments import refusal
 from timely.capture.event import EventSource, Messages, Progress
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
@@ -14,9 +15,8 @@ from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore, check_scope
-from timely.errors import BuildError, CaptureError
+from timely.errors import CaptureError
 from timely.order import Time
-from timely.origin import user_origin
 from timely.progress.antichain import Antichain, MutableAntichain
 
 EVENTS_PER_RUN = 64
@@ -69,7 +69,7 @@ def check_sources(name: str, sources: Any) -> None:
     """
     if not isinstance(sources, (list, tuple)) or not all(hasattr(each, "next_nowait") for each in sources):
         what = "a list of sources, such as [EventFileReader(path)]"
-        raise BuildError(f"{name} (at {user_origin()}): `sources` must be {what}, not {sources!r:.80}")
+        raise refusal(name, f"`sources` must be {what}, not {sources!r:.80}")
 
 
 def poller(builder: OperatorBuilder[Any]) -> Callable[[bool], None]:

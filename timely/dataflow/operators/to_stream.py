@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.arguments import refusal
 from timely.closing import close_all
 from timely.data.container import Batch, Columns, Container, as_column, as_columns, frozen, own_columns
 from timely.dataflow.activator import Activator
@@ -14,8 +15,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.operators.generic import source
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import BuildError, DataError
-from timely.origin import user_origin
+from timely.errors import DataError
 
 ROWS_PER_BATCH = 1 << 16
 
@@ -42,7 +42,7 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
         data = list(data)
     elif not isinstance(data, Iterable):
         what = "`data` must be an array, a tuple of arrays, a list of records or an iterable of batches"
-        raise BuildError(f"{name} (at {user_origin()}): {what}, not {data!r:.80}")
+        raise refusal(name, f"{what}, not {data!r:.80}")
     batches = batches_of(data)
 
     def constructor(capability: Capability, activate: Activator) -> Callable[[OutputPort], None]:
