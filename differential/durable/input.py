@@ -93,11 +93,6 @@ class DurableSession:
         scope.dataflow.when_program_ends(self.close)
 
     @property
-    def _is_of_session(self) -> bool:
-        opened = self._shard.opened
-        return opened is not None and opened.is_of_session
-
-    @property
     def stream(self) -> Stream:
         """The changes, before they are durable."""
         return self._session.stream
@@ -176,7 +171,8 @@ class DurableSession:
         that returns closes its sessions.
         """
         if not self._positions.is_closed:
-            if self.epoch and not self._is_of_session:
+            opened = self._shard.opened
+            if self.epoch and not (opened is not None and opened.is_of_session):
                 # No change of the epochs before this one is missing, whether they had any or not.
                 self._positions.send_batch([(self.epoch - 1, "", 0)])
             self._send_positions()
