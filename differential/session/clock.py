@@ -20,7 +20,7 @@ import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -40,13 +40,6 @@ LEAST = 1 - (1 << 63)
 MOST = (1 << 63) - 1
 
 
-class Companions(NamedTuple):
-    """The tables beside a table with event times: its late changes, and its watermark."""
-
-    late: Item
-    watermark: Item
-
-
 @dataclass(eq=False)
 class Clock:
     """The event times of a table. Times are counted in the unit of the column."""
@@ -60,7 +53,10 @@ class Clock:
     """How far the watermark stays behind the highest event time; None if only the program moves it."""
     idle: float | None
     """After this many seconds without rows, a source or the table no longer holds a watermark back."""
-    beside: Companions
+    late: Item
+    """The table of late changes."""
+    watermark: Item
+    """The table of the watermark."""
     origin: Origin
     """Where the program stated it."""
     mark: int | None = None
@@ -105,7 +101,8 @@ class Clocks:
 
     def beside(self, item: Item) -> tuple[Item, ...]:
         """Return the tables that exist because of a table."""
-        return tuple(self.all[item].beside) if item in self.all else ()
+        clock = self.all.get(item)
+        return () if clock is None else (clock.late, clock.watermark)
 
     def index_bytes(self, item: Item) -> int:
         """Return the bytes of the index by event time of a table, as of the last look; 0 if there is none."""
@@ -115,7 +112,7 @@ class Clocks:
     def refuse_to_drop(self, item: Item) -> None:
         """Raise SessionError if another table needs this one."""
         for clock in self.all.values():
-            if item in clock.beside:
+            if item in (clock.late, clock.watermark):
                 raise SessionError(f"{item} belongs to {clock.item}, and is dropped with it")
 
     def check(self, item: Item, statement: RowStatement) -> None:
@@ -123,7 +120,7 @@ class Clocks:
         if item in self.all and statement.kind in CHANGES:
             self.all[item].check(statement.columns)
         for clock in self.all.values():
-            if item is clock.beside.watermark:
+            if item is clock.watermark:
                 _marks(clock, statement)
 
     def least(self, item: Item) -> Any:
@@ -191,7 +188,7 @@ class Reckoning:
         if not self._clocks:
             self.punctual.extend(pending)
             return
-        marks = {clock.beside.watermark: clock for clock in self._clocks.values()}
+        marks = {clock.watermark: clock for clock in self._clocks.values()}
         for clock in self._clocks.values():
             self.highest[clock], self.moved[clock] = dict(clock.highest), dict(clock.moved)
         try:
@@ -222,20 +219,18 @@ class Reckoning:
                 if net is not None:
                     changes[item.name] = item, net
         for clock, parts in self._late.items():
-            name = clock.beside.late.name
+            name = clock.late.name
             net = _late_rows(clock, parts)
             if name in changes:
                 given = changes[name][1]
                 net = Net(stacked([given.columns, net.columns]), np.concatenate([given.diffs, net.diffs]))
-            changes[name] = clock.beside.late, net
+            changes[name] = clock.late, net
         for clock, mark in self.marks.items():
             if mark is not None and mark != clock.mark:  # the row of the former mark goes, if there was one
                 values = [mark] if clock.mark is None else [clock.mark, mark]
                 column = of_ticks(np.array(values, np.int64), clock.like)
-                changes[clock.beside.watermark.name] = (
-                    clock.beside.watermark,
-                    Net((column,), np.array([-1, 1][-len(values) :], np.int64)),
-                )
+                net = Net((column,), np.array([-1, 1][-len(values) :], np.int64))
+                changes[clock.watermark.name] = clock.watermark, net
         return changes
 
     def _state(self, clock: Clock, statement: RowStatement) -> None:
@@ -342,7 +337,7 @@ def _marks(clock: Clock, statement: RowStatement) -> list[int]:
 def _late_rows(clock: Clock, parts: list[tuple[Column, ...]]) -> Net:
     """Return rows and changes as rows of the table of late changes, which may have its columns in another order."""
     names, columns = (*(clock.item.names or ()), "change"), stacked(parts)
-    ordered = tuple(columns[names.index(name)] for name in clock.beside.late.names or ())
+    ordered = tuple(columns[names.index(name)] for name in clock.late.names or ())
     return Net(ordered, np.ones(len(columns[0]), np.int64))
 
 

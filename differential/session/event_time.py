@@ -14,7 +14,7 @@ from differential.data.updates import Updates
 from differential.operators.linear import linear
 from differential.session.building import install
 from differential.session.catalog import Catalog
-from differential.session.clock import Clock, Companions, seconds
+from differential.session.clock import Clock, seconds
 from differential.session.definition import Tables
 from differential.session.item import Item
 from differential.session.site import Site
@@ -75,7 +75,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         text = np.array([], np.dtypes.StringDType())
         late = _table(catalog, f"{item.name}_late", {**columns, "change": text}, item)
         watermark = _table(catalog, f"{item.name}_watermark", {"watermark": like}, None)
-        clock = Clock(item, names.index(column), like, late_by, patience, Companions(late, watermark), user_origin())
+        clock = Clock(item, names.index(column), like, late_by, patience, late, watermark, user_origin())
         marks = catalog.read(watermark).arrays()  # one row at most: a commit replaces it
         clock.mark = int(ticks(marks[0]).max()) if marks and len(marks[0]) else None
         if catalog.storage is not None:
@@ -95,7 +95,7 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
         _, values = columns_of({"before": before}, None)
         if len(values[0]) != 1:
             raise SessionError(f"expire (at {user_origin()}) takes one time, not {before!r:.80}")
-        (limits,) = clock.beside.watermark.schema.fit(clock.beside.watermark.name, ("watermark",), values)
+        (limits,) = clock.watermark.schema.fit(clock.watermark.name, ("watermark",), values)
         limit = int(ticks(limits)[0])
         if clock.mark is None or limit > clock.mark:
             raise SessionError(

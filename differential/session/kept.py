@@ -56,9 +56,9 @@ def noted_as(writer: Writer) -> str:
     return f"{writer.shard.name}\t{writer.manifest.about['created']}"
 
 
-def position_of(writer: Writer, table: str, source: str) -> str:
+def position_of(writer: Writer, source: str) -> str:
     """Return the name of a source's position: another one for a table that was dropped and made again."""
-    return f"{table}\t{writer.manifest.about['created']}\t{source}"
+    return f"{noted_as(writer)}\t{source}"
 
 
 def ends_before(manifest: Manifest, created: int, commit: int) -> bool:

@@ -336,7 +336,7 @@ class Table(Readable):
     @property
     def late(self) -> Table:
         """The table of late changes. Raises SessionError if this table has no event times."""
-        return Table(self._catalog, self._clock().beside.late)
+        return Table(self._catalog, self._clock().late)
 
     def advance_watermark(self, time: Any) -> None:
         """Make the next commit move the watermark to a time, unless the watermark is at this time or later already.
@@ -350,7 +350,7 @@ class Table(Readable):
         ...     print(visits.watermark, db.commit(), visits.watermark)
         None 1 120
         """
-        item = self._clock().beside.watermark
+        item = self._clock().watermark
         if time is None:
             raise DataError(f"the watermark of {self._item} cannot be null")
         _, values = columns_of({"watermark": time}, None)

@@ -180,7 +180,7 @@ class SessionStorage:
     def position(self, table: str, source: str) -> Position | None:
         """Return the position of a source as of the last commit, None if it has none."""
         writer = self._writers.get(table)
-        return None if writer is None else self._commits.manifest.offsets.get(position_of(writer, table, source))
+        return None if writer is None else self._commits.manifest.offsets.get(position_of(writer, source))
 
     def publish(self, number: int) -> dict[Item, list[Change] | None]:
         """Append the changes of a commit to the durable views; return them, None for a view that was corrected."""
@@ -360,7 +360,7 @@ class SessionStorage:
             noted_as(self._writers[table]): self._writers[table].manifest.upper - 1 for table in self.tables
         }
         return offsets | {
-            position_of(self._writers[table], table, source): position
+            position_of(self._writers[table], source): position
             for table, each in positions.items()
             for source, position in each.items()
         }
