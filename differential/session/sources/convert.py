@@ -28,6 +28,7 @@ from timely.lowlevel import is_null, typed
 
 Parse = Callable[[Any], Any]
 """Returns the value that a text, or a value of JSON, stands for; raises ValueError or TypeError if it is none."""
+Form = Callable[[str], Parse | None]
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 """The texts that stand in JSON for floats that are not numbers there."""
 _WRONG = (DataError, ValueError, TypeError, OverflowError, InvalidOperation, RecursionError)
@@ -36,14 +37,15 @@ _WRONG = (DataError, ValueError, TypeError, OverflowError, InvalidOperation, Rec
 class Converter:
     """Converts columns of a table from one form: `form` returns, for the name of a type, what parses one value.
 
-    A null in a `required` column is wrong even if values of its type may be null.
+    If columns have several forms, there is one for each. A null in a `required` column is wrong even if values of its
+    type may be null.
     """
 
     def __init__(
         self,
         names: Sequence[str],
         types: Sequence[str],
-        form: Callable[[str], Parse | None],
+        form: Form | Sequence[Form],
         required: Sequence[str] = (),
     ) -> None:
         """Raises DataError, which names the column, where values of a type have no such form."""
@@ -51,8 +53,8 @@ class Converter:
         self.types = tuple(types)
         self._required = {place for place, name in enumerate(names) if name in required}
         self._parsers: list[Parse] = []
-        for name, of in zip(names, types):
-            parse = form(of)
+        for name, of, parser_of in zip(names, types, [form] * len(types) if callable(form) else form):
+            parse = parser_of(of)
             if parse is None:
                 raise DataError(f"column {name!r} is of type {of}, which this source cannot read: map it afterwards")
             self._parsers.append(parse)

@@ -211,12 +211,13 @@ class _Records:
                 f"the value of a message is one column, but table {target.table!r} has {', '.join(self._names)} beside "
                 "the key: kafka(..., key=[...]) names the columns of the key"
             )
-        forms = {"json": of_json, "csv": of_text, "raw": _of_bytes}
-        required = target.required
-        self._values = Converter(self._names, [types[name] for name in self._names], forms[source.form], required)
+        form = {"json": of_json, "csv": of_text, "raw": _of_bytes}[source.form]
         key_form = _of_bytes if len(key) == 1 else of_json
-        self._keys = Converter(key, [types[name] for name in key], key_form, required)
-        self._places = [(*key, *self._names).index(name) for name in target.names]
+        names = (*key, *self._names)
+        forms = [*[key_form] * len(key), *[form] * len(self._names)]
+        self._keys = Converter(key, [types[name] for name in key], key_form, target.required)
+        self._whole = Converter(names, [types[name] for name in names], forms, target.required)
+        self._places = [names.index(name) for name in target.names]
 
     def made(self, messages: Sequence[client.Message]) -> tuple[list[Statement], dict[int, Rejected]]:
         """Return statements, and the messages that are not rows by their places in `messages`."""
@@ -239,37 +240,21 @@ class _Records:
             why = "a message without a value: with upsert=True it deletes the row of its key"
             return Kind.DELETE_KEYS, (), dict.fromkeys(range(len(messages)), why)
         wrong: dict[int, str] = {}
-        parts = [(self._keys, self._read(messages, lambda message: self._key_of(message.key()), wrong))]
-        if not is_deletion:
-            parts.append((self._values, self._read(messages, lambda message: self._fields_of(message.value()), wrong)))
-        while True:
-            rows = [at for at in range(len(messages)) if at not in wrong]
-            found: list[Column] = []
-            bad: dict[int, str] = {}
-            for converter, fields in parts:
-                if converter.names:
-                    given = list(zip(*(fields[at] for at in rows))) or [()] * len(converter.names)
-                    columns, reasons = converter.convert(given, len(rows))
-                    found += columns
-                    bad |= reasons
-            if not bad:
-                break  # the columns of all converters have the same rows
-            wrong |= {rows[at]: reason for at, reason in bad.items()}
-        if is_deletion:
-            return Kind.DELETE_KEYS, tuple(found), wrong
-        return self._target.kind, tuple(found[place] for place in self._places), wrong
-
-    def _read(
-        self, messages: Sequence[client.Message], read: Callable[[Any], Sequence[Any]], wrong: dict[int, str]
-    ) -> list[Sequence[Any]]:
-        found: list[Sequence[Any]] = []
+        rows: dict[int, list[Any]] = {}
         for at, message in enumerate(messages):
             try:
-                found.append(read(message))
+                key = self._key_of(message.key())
+                rows[at] = [*key, *(() if is_deletion else self._fields_of(message.value()))]
             except (ValueError, RecursionError) as error:
-                wrong.setdefault(at, str(error))
-                found.append(())
-        return found
+                wrong[at] = str(error)
+        converter = self._keys if is_deletion else self._whole
+        given = list(zip(*rows.values())) or [()] * len(converter.names)
+        columns, bad = converter.convert(given, len(rows))
+        places = list(rows)
+        wrong |= {places[row]: why for row, why in bad.items()}
+        if is_deletion:
+            return Kind.DELETE_KEYS, tuple(columns), wrong
+        return self._target.kind, tuple(columns[place] for place in self._places), wrong
 
     def _key_of(self, key: Any) -> Sequence[Any]:
         names = self._source.key
