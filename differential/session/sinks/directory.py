@@ -31,13 +31,12 @@ import numpy as np
 from differential.data.disk import TEMPORARY, OsDisk, is_at, replace_file
 from differential.extra import needs
 from differential.session.changes import Change
+from differential.session.sinks.files import Path, located
 from differential.session.sinks.forms import Form, to_arrow, to_npy, to_parquet
 from differential.session.sinks.sink import Mark, Outlet
 from differential.session.sinks.values import check_names, in_order
 from timely.errors import DataError, SessionError, StoreError
-from timely.lowlevel import user_origin
 
-Path = str | os.PathLike[str]
 Ending = Literal["parquet", "arrow", "npy"]
 FORMS: dict[str, Form] = {"parquet": to_parquet, "arrow": to_arrow, "npy": to_npy}
 """How the files are made that end so."""
@@ -235,7 +234,7 @@ def parquet(directory: Path, *, name: str | None = None) -> DirectorySink:
     'spent'
     """
     needs("pyarrow", "to write Parquet files")
-    return _directory(directory, "parquet", name)
+    return DirectorySink(located(directory, "directory"), "parquet", name or os.fspath(directory))
 
 
 def arrow(directory: Path, *, name: str | None = None) -> DirectorySink:
@@ -245,7 +244,7 @@ def arrow(directory: Path, *, name: str | None = None) -> DirectorySink:
     'amounts'
     """
     needs("pyarrow", "to write Arrow files")
-    return _directory(directory, "arrow", name)
+    return DirectorySink(located(directory, "directory"), "arrow", name or os.fspath(directory))
 
 
 def npy(directory: Path, *, name: str | None = None) -> DirectorySink:
@@ -256,18 +255,7 @@ def npy(directory: Path, *, name: str | None = None) -> DirectorySink:
     >>> npy("sizes").name
     'sizes'
     """
-    return _directory(directory, "npy", name)
-
-
-def _directory(path: Path, ending: Ending, name: str | None) -> DirectorySink:
-    text = os.fspath(path)
-    whole = os.path.join(os.getcwd(), text)  # wherever the program changes to later
-    parent = os.path.dirname(os.path.normpath(whole))
-    if not os.path.isdir(parent):
-        raise SessionError(
-            f"there is no directory {parent} for the directory of a sink (at {user_origin()}): make it first"
-        )
-    return DirectorySink(whole, ending, name or text)
+    return DirectorySink(located(directory, "directory"), "npy", name or os.fspath(directory))
 
 
 def _size_of(path: str) -> tuple[str, int] | None:

@@ -177,7 +177,7 @@ def csv(path: Path, *, name: str | None = None) -> File:
     >>> csv("spent.csv").name
     'spent.csv'
     """
-    return _file(path, "csv", name)
+    return File(located(path, "file"), "csv", name or os.fspath(path))
 
 
 def json_lines(path: Path, *, name: str | None = None) -> File:
@@ -188,17 +188,19 @@ def json_lines(path: Path, *, name: str | None = None) -> File:
     >>> json_lines("spent.jsonl", name="spent").name
     'spent'
     """
-    return _file(path, "json", name)
+    return File(located(path, "file"), "json", name or os.fspath(path))
 
 
-def _file(path: Path, form: Literal["csv", "json"], name: str | None) -> File:
+def located(path: Path, what: Literal["file", "directory"]) -> str:
+    """Return where a path is, wherever the program changes to later. Raises SessionError if it is in no directory."""
     text = os.fspath(path)
-    directory = os.path.dirname(text)
-    if directory and not os.path.isdir(directory):
+    whole = os.path.join(os.getcwd(), text)
+    parent = os.path.dirname(os.path.normpath(whole) if what == "directory" else text) or os.curdir
+    if not os.path.isdir(parent):
         raise SessionError(
-            f"there is no directory {directory} for the file of a sink (at {user_origin()}): make it first"
+            f"there is no directory {parent} for the {what} of a sink (at {user_origin()}): make it first"
         )
-    return File(os.path.join(os.getcwd(), text), form, name or text)  # wherever the program changes to later
+    return whole
 
 
 def _is_mark(size: Any, commit: Any, stream: Any, last: Any) -> bool:
