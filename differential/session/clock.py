@@ -72,18 +72,16 @@ class Clock:
         """Return a watermark as a value of the column."""
         return None if mark is None else of_ticks(np.array([mark], np.int64), self.like).tolist()[0]
 
-    def check(self, columns: tuple[Column, ...]) -> None:
-        """Raise DataError if an event time is null."""
+    def times(self, columns: tuple[Column, ...]) -> Column:
+        """Return the event times of rows as counts. Raises DataError if one is null."""
         try:
-            ticks(columns[self.place])
+            return ticks(columns[self.place])
         except DataError as error:
             names = self.item.names or ()
             raise DataError(f"column {names[self.place]!r} of {self.item}: {error}") from None
 
-    def is_early(self, columns: tuple[Column, ...]) -> Column:
-        """Return a mask of the rows that are before the watermark."""
-        self.check(columns)
-        times = ticks(columns[self.place])
+    def is_early(self, times: Column) -> Column:
+        """Return a mask of the event times that are before the watermark."""
         return np.zeros(len(times), np.bool_) if self.mark is None else times < self.mark
 
 
@@ -118,7 +116,7 @@ class Clocks:
     def check(self, item: Item, statement: RowStatement) -> None:
         """Raise DataError if an event time of a statement is null, or a watermark."""
         if item in self.all and statement.kind in CHANGES:
-            self.all[item].check(statement.columns)
+            self.all[item].times(statement.columns)
         for clock in self.all.values():
             if item is clock.watermark:
                 _marks(clock, statement)
@@ -250,8 +248,8 @@ class Reckoning:
 
     def _divide(self, clock: Clock, statement: RowStatement) -> None:
         """Divide a statement into its late rows and the others."""
-        early = clock.is_early(statement.columns)
-        times = ticks(statement.columns[clock.place])
+        times = clock.times(statement.columns)
+        early = clock.is_early(times)
         if early.any():
             change = np.full(np.count_nonzero(early), statement.kind.value, np.dtypes.StringDType())
             self._late.setdefault(clock, []).append((*(column[early] for column in statement.columns), change))
@@ -295,10 +293,9 @@ class Reckoning:
 
     def _withdrawn(self, clock: Clock, made: TransactionPlan, net: Net) -> Net | None:
         """Return changes without those of the keys for which a row before the watermark would be replaced."""
-        stays = np.ones(len(net.diffs), np.bool_)
-        if clock in self._expired:
-            stays = ticks(net.columns[clock.place]) > self._expired[clock]
-        early = clock.is_early(net.columns) & stays
+        times = clock.times(net.columns)
+        stays = times > self._expired[clock] if clock in self._expired else np.ones(len(times), np.bool_)
+        early = clock.is_early(times) & stays
         if not early.any():
             return net
         keys = clock.item.keys
