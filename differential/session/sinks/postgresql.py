@@ -163,14 +163,13 @@ class KeyedTableWriter:
         """Delete the rows of keys that go, and insert or replace those of keys that stay or come."""
         self._learn(change)
         texts = [_texts(name, column) for name, column in zip(change.columns, change.rows)]
-        places = [change.columns.index(name) for name in self._sink.key]
-        for name, place in zip(self._sink.key, places):
-            if None in texts[place]:  # nulls are not equal in PostgreSQL, so no row could be found by one
+        keyed = [texts[change.columns.index(name)] for name in self._sink.key]
+        for name, column in zip(self._sink.key, keyed):
+            if None in column:  # nulls are not equal in PostgreSQL, so no row could be found by one
                 raise DataError(f"column {name!r} has a null, which cannot be in a key: filter such rows, or fill them")
         before: dict[tuple[str | None, ...], int] = {}
         after: dict[tuple[str | None, ...], int] = {}
-        for row, diff in enumerate(change.diff.tolist()):
-            key = tuple(texts[place][row] for place in places)
+        for row, (key, diff) in enumerate(zip(zip(*keyed), change.diff.tolist())):
             if diff > 1 or (diff > 0 and key in after):
                 raise DataError(
                     f"the view has two rows with the key {self._shown(key)}, but table {self._sink.table} has one row "
@@ -178,13 +177,13 @@ class KeyedTableWriter:
                 )
             (after if diff > 0 else before)[key] = row
         # In this order, a value that must be unique may pass from a row that goes to one that comes.
-        self._delete(change, texts, [row for key, row in before.items() if key not in after])
+        self._delete(keyed, [row for key, row in before.items() if key not in after])
         self._put(change, texts, [row for key, row in after.items() if key in before], replaces=True)
         self._put(change, texts, [row for key, row in after.items() if key not in before], replaces=False)
 
-    def _delete(self, change: Change, texts: list[Texts], rows: list[int]) -> None:
+    def _delete(self, keyed: list[Texts], rows: list[int]) -> None:
+        """Delete the rows of keys, of which each column has a text for each row of a change."""
         key = self._sink.key
-        places = [change.columns.index(name) for name in key]
         query = sql.SQL("DELETE FROM {} AS old USING {} WHERE {}").format(
             self._table,
             self._given(key),
@@ -192,7 +191,7 @@ class KeyedTableWriter:
         )
         for start in range(0, len(rows), ROWS):
             part = rows[start : start + ROWS]
-            self._connection.execute(query, [[texts[place][row] for row in part] for place in places])
+            self._connection.execute(query, [[column[row] for row in part] for column in keyed])
 
     def _put(self, change: Change, texts: list[Texts], rows: list[int], *, replaces: bool) -> None:
         """Insert rows, or replace those of their keys. Without `replaces`, raises DataError if a key has a row."""
