@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import NamedTuple
 
 from differential.session.catalog import Catalog
@@ -116,18 +116,14 @@ class Hub:
                 reader.cut(self._over)
             if after is not None and self._since <= after <= self._catalog.last:
                 # A list, made at once: what is published while this reader waits is in its queue.
-                behind = after
-                for entry in [entry for entry in self._kept if entry.commit > after]:
-                    behind = entry.commit
-                    yield entry
-                    if self._is_closed:
-                        break
+                entries: Iterable[SentMessage] = [entry for entry in self._kept if entry.commit > after]
+                behind = max((entry.commit for entry in entries), default=after)
             else:
                 behind, entries = await asyncio.to_thread(self._snapshot)
-                for entry in entries:
-                    yield entry
-                    if self._is_closed:
-                        break
+            for entry in entries:
+                yield entry
+                if self._is_closed:
+                    break
             while True:
                 entry = await reader.get()
                 if entry.commit > behind:  # else it has the commit already
