@@ -200,8 +200,10 @@ class Item:
 
     def followed(self) -> list[Changes]:
         """Return the changes that the program has asked for, without those that have ended."""
-        found = [each for follower in self.followers if (each := follower()) is not None]
-        return [each for each in found if each.made_by is not None and not each.is_over]
+        return [each for each in self._kept_followers() if each.made_by is not None and not each.is_over]
+
+    def _kept_followers(self) -> list[Changes]:
+        return [each for follower in self.followers if (each := follower()) is not None]
 
     def publish(self, time: int) -> None:
         """Count the rows, and pass on what a commit has changed, once all workers have completed it.
@@ -219,16 +221,14 @@ class Item:
                 columns = tuple(np.concatenate(columns) for columns in zip(*(batch.columns for batch in batches)))
                 diffs = np.concatenate([batch.each_diff() for batch in batches])
             change = Change(time, self.columns(len(columns)), self.reordered(columns), diffs)
-            for each in self.followers:
-                if (follower := each()) is not None:
-                    follower.put(change)
+            for follower in self._kept_followers():
+                follower.put(change)
 
     def end(self, error: BaseException | None = None) -> None:
         """End the changes of those who follow it, with an error if there is one, or if it has failed."""
         error = error or (None if isinstance(self.error, SessionError) else self.error)
-        for each in self.followers:
-            if (follower := each()) is not None:
-                follower.end(None if error is None else failure(self, error))
+        for follower in self._kept_followers():
+            follower.end(None if error is None else failure(self, error))
 
     def end_failed(self, is_running: bool) -> None:
         """End the changes of an item that has failed, with its error unless the program or the session has ended it."""

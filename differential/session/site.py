@@ -178,11 +178,9 @@ class Site:
             part = item.parts[self.worker.index]
             if part is not None:
                 cursor = part.trace.cursor(part.at)
-                rows = (
-                    FoundRows()
-                    if replaced is None
-                    else FoundRows(*cursor[replaced if len(replaced) > 1 else replaced[0]])
-                )
+                rows = FoundRows()
+                if replaced is not None:
+                    rows = FoundRows(*cursor[replaced if len(replaced) > 1 else replaced[0]])
                 found[name] = rows if removed is None else rows._replace(present=cursor.counts(removed))
         return found
 
