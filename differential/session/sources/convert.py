@@ -263,13 +263,13 @@ _TEXTS: dict[str, Parse] = {
 }
 
 
-def _of_class(*classes: type, made: Parse) -> Parse:
+def _of_class(*classes: type) -> Parse:
     """Return a parser that refuses values that are not exactly of some classes."""
 
     def parse(value: Any) -> Any:
         if type(value) not in classes:  # by `type`: True is an int
             raise TypeError(value)
-        return made(value)
+        return value
 
     return parse
 
@@ -304,13 +304,13 @@ def _decimal(value: Any) -> Decimal:
 
 
 _VALUES: dict[str, Parse] = {
-    "int64": _of_class(int, made=_same),
-    "uint64": _of_class(int, made=_same),
+    "int64": _of_class(int),
+    "uint64": _of_class(int),
     "float64": _float_of_json,
     "float32": partial(_narrow, of=np.float32),
     "float16": partial(_narrow, of=np.float16),
-    "bool": _of_class(bool, made=_same),
-    "text": _of_class(str, made=_same),
+    "bool": _of_class(bool),
+    "text": _of_class(str),
     "decimal": _decimal,
-    "value": _of_class(list, dict, made=_same),
+    "value": _of_class(list, dict),
 }
