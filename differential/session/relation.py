@@ -331,10 +331,7 @@ class IndexedRelation(Arrangement):
             return self
         if self._labels is not None and self._labels.names == relation.names:
             return self
-        index = self
-        if self._labels is not None:
-            index = IndexedRelation.__new__(IndexedRelation)
-            index.__dict__.update(self.__dict__)
+        index = self if self._labels is None else copy(self)
         index._labels = copy(relation)
         index._labels.__dict__.update(_stream=None, _make_stream=None, _outside=None, _arrangement=None, _narrow=None)
         return index
