@@ -64,11 +64,7 @@ class ArrowReader(ReadAhead[tuple[bytes, str, bytes]]):
         self._connection.close()
 
     def _batch(self, entry: tuple[bytes, str, bytes]) -> SourceBatch:
-        """Return the rows of a commit.
-
-        Raises SessionError if commits before it are missing, and DataError if the data is not Arrow, or lacks a column
-        of the table.
-        """
+        """Return the rows of a commit. Raises SessionError if those before it are missing, DataError for other data."""
         kind, mark, data = entry
         if kind == SNAPSHOT and self._mark:
             raise SessionError(
