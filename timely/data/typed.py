@@ -25,7 +25,6 @@ from timely.data.comparisons import COMPARISONS, refuse_comparison, refuse_membe
 from timely.data.logical import OBJECT, Array, LogicalType, with_none
 from timely.data.moments import as_operand, time_name
 from timely.data.numeric import Decimals
-from timely.data.plain import PLAIN, as_plain
 from timely.data.strings import exact_operand
 from timely.data.typed_rows import (
     TypedRows,
@@ -34,7 +33,7 @@ from timely.data.typed_rows import (
     name_of as name_of,
     refuse_nulls,
 )
-from timely.data.types import logical_type
+from timely.data.types import PLAIN, as_plain, logical_type
 from timely.data.units import applied
 from timely.errors import DataError
 
