@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.integration.cluster.services import TIMELY, debian, python
-from timely.cluster.document import Value, document
+from timely.cluster.manifest import Value, document
 from timely.communication.curve import KEY_FILE, load_keys
 from timely.run import cli
 
