@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from differential.extra import needed_for
 from differential.jobs.access import LONGEST, codec_of, label_of, reading
+from differential.jobs.input.faults import Fault
 from timely.errors import DataError
 
 
@@ -34,8 +35,7 @@ class TextLine(NamedTuple):
         >>> print(TextLine("tweets.tsv", 3, "x").fault("has no user"))
         tweets.tsv, line 3: has no user: 'x'
         """
-        text = self.text if len(self.text) <= 120 else f"{self.text[:120]}..."
-        return DataError(f"{self.file}, line {self.number}: {reason}: {text!r}")
+        return DataError(str(Fault(self.file, self.number, self.text, reason)))
 
 
 def lines(path: str) -> Iterator[TextLine]:

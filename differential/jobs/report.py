@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,10 +48,6 @@ class Report:
         changes, seconds = np.array(self.batches).T
         return np.repeat(1000 * seconds / changes, changes.astype(np.int64))
 
-    def latency(self) -> Mapping[str, float]:
-        """Return the median latency, high percentiles and the maximum, in milliseconds; nothing without changes."""
-        return percentiles(self.latencies())
-
     def as_json(self) -> dict[str, Any]:
         return {
             "graph": self.graph,
@@ -64,7 +60,7 @@ class Report:
                 "initial": round(self.initial_seconds, 4),
                 "changes": round(self.change_seconds, 4),
             },
-            "latency_ms": {name: round(value, 4) for name, value in self.latency().items()},
+            "latency_ms": {name: round(value, 4) for name, value in percentiles(self.latencies()).items()},
             "differences": self.differences,
         }
 
@@ -82,7 +78,7 @@ class Report:
                 f"{counted(self.changes, 'change')} of {counted(self.updates, 'edge')} "
                 f"in {self.change_seconds:.2f} s: {rate} a second"
             )
-            latency = ", ".join(f"{name} {value:.2f}" for name, value in self.latency().items())
+            latency = ", ".join(f"{name} {value:.2f}" for name, value in percentiles(self.latencies()).items())
             yield f"latency of a change: {latency} ms"
 
 

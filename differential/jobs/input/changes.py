@@ -15,6 +15,8 @@ import numpy as np
 
 from differential.jobs.input.edges import Ints, Weights, concatenated
 
+SIGN_NAMES = ("sign", "diff", "op", "change")
+"""What a header names the column of signs."""
 SETTLED = 1.0
 """After how many seconds without a new line an epoch is complete, while the file is followed."""
 

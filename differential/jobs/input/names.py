@@ -86,10 +86,6 @@ class Names:
             raise DataError(f"no node is named {name!r}{hint}")
         return found
 
-    def _number(self, name: str) -> int:
-        found = self._find(name)
-        return self._append(name) if found is None else found
-
     def _append(self, name: str) -> int:
         code = len(self)
         self._later.append(name)
@@ -110,7 +106,8 @@ class Names:
             listed = distinct.to_pylist()
             codes = np.full(len(distinct), -1, np.int64)
             for place in _first_appearances(indices).tolist():
-                codes[place] = self._number(listed[place])
+                known = self._find(listed[place])
+                codes[place] = self._append(listed[place]) if known is None else known
             return codes
         found = pc.index_in(distinct, value_set=self._sorted.cast(distinct.type))
         codes = pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from differential.jobs.input.cells import Cells
-from differential.jobs.input.change_form import SIGN_NAMES
-from differential.jobs.input.changes import ChangeRows, OpenedChanges, Order
+from differential.jobs.input.changes import SIGN_NAMES, ChangeRows, OpenedChanges, Order
 from differential.jobs.input.edges import ignore
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.form import InputColumn, Kind

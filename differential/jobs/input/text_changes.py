@@ -1,26 +1,33 @@
-"""Changes as text, from a file as it is or while it grows."""
+"""Changes as text, `[EPOCH] +|- SOURCE TARGET [WEIGHT]`, from a file as it is or while it grows.
+
+The head of the text shows its form. The separator may differ from that of the graph. A first line that names the
+column of signs is a header.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
-from differential.jobs.input.change_form import USAGE, change_form
-from differential.jobs.input.changes import ChangeRows, OpenedChanges, Order
+from differential.jobs.input.changes import SIGN_NAMES, ChangeRows, OpenedChanges, Order
 from differential.jobs.input.edges import Ints, ignore
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.follow import ArrivedLines, Followed
-from differential.jobs.input.form import Form, lines
-from differential.jobs.input.layout import InputLayout, WeightKind
+from differential.jobs.input.form import CANDIDATES, INTEGER, MARK, Form, InputColumn, Kind, lines, split, weight_column
+from differential.jobs.input.layout import InputLayout, WeightKind, weight_kind
 from differential.jobs.input.names import Names, unified
 from differential.jobs.input.parse import ParsedRows, Parser
 from differential.jobs.input.text import refuse_binary, without_header
 from timely.errors import DataError
+
+SIGNS = ("+", "-")
+USAGE = "[EPOCH] +|- SOURCE TARGET [WEIGHT]"
 
 
 @dataclass
@@ -40,7 +47,7 @@ class TextChanges:
         Raises DataError for lines that are not changes, if faults stop the run.
         """
         refuse_binary(self.label, head)
-        form = change_form(self.label, head, self.layout, self.names is not None, self.weight)
+        form = _form(self.label, head, self.layout, self.names is not None, self.weight)
         if isinstance(form, str):
             if self.faults.policy == "stop":
                 raise DataError(form)
@@ -127,3 +134,57 @@ class TextChanges:
 def _body(piece: ArrivedLines, form: Form) -> Block:
     """Return lines without what is before the first row, where they begin with the form's header."""
     return Block(piece.data[form.body :], form.body, functools.partial(int, piece.line + form.line - 1))
+
+
+def _form(
+    label: str, head: bytes, layout: InputLayout, has_names: bool, weight: WeightKind | None
+) -> Form | str | None:
+    """Return the form of changes from the complete lines at their beginning, or None if there are no lines.
+
+    If no line has the form of a change, the reason is returned. `weight` is the type of the graph's weights.
+    """
+    mark = len(MARK) if head.startswith(MARK) else 0
+    found = list(lines(head[mark:]))
+    if not found:
+        return None
+    given = layout.delimiter
+    separators = CANDIDATES if given is None else (given, *CANDIDATES)
+    rows = {separator: [split(line.text, separator) for line in found] for separator in separators}
+    separator, sign = max(
+        ((separator, place) for separator in separators for place in (0, 1)),
+        key=lambda each: len(_changes(rows[each[0]], each[1])),
+    )
+    fields = rows[separator]
+    data = _changes(fields, sign)
+    if not data:
+        return (
+            f"{label}, line {found[0].number}: a change is a line {USAGE}, separated like edges, not {found[0].shown!r}"
+        )
+    header = layout.header is not False and sign < len(fields[0]) and fields[0][sign].lower() in SIGN_NAMES
+    least = sign + (3 if layout.weight is None else 4)
+    width = Counter([len(row) for row in data if len(row) >= least] or map(len, data)).most_common(1)[0][0]
+    kind: Kind = "name" if has_names else "integer"
+    columns = [InputColumn("epoch", 0, "integer")] if sign else []
+    columns.append(InputColumn("sign", sign, "sign"))
+    columns += [InputColumn("source", sign + 1, kind), InputColumn("target", sign + 2, kind)]
+    if layout.weight is not None:
+        place = _weight_place(fields[0] if header else [], layout, sign, width)
+        if place is None:
+            return f"{label} has no weights, but the edges do: a change is a line {USAGE}"
+        columns.append(InputColumn("weight", place, weight or weight_column(data, place, layout)))
+    body, line = (found[0].end, found[0].number + 1) if header else (0, 1)
+    return Form(separator, width, tuple(columns), mark + body, line)
+
+
+def _changes(rows: Sequence[Sequence[str]], sign: int) -> list[Sequence[str]]:
+    """Return the rows that are changes with the sign in that column."""
+    long = [row for row in rows if len(row) >= sign + 3 and row[sign] in SIGNS]
+    return [row for row in long if INTEGER.fullmatch(row[0])] if sign else long
+
+
+def _weight_place(header: Sequence[str], layout: InputLayout, sign: int, width: int) -> int | None:
+    """Return the column of weights, or None if there is none."""
+    name, _ = weight_kind(layout.weight)
+    if name is not None and name in header:
+        return list(header).index(name)
+    return None if width < sign + 4 else sign + 3
