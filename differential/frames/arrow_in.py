@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from timely.errors import DataError
-from timely.lowlevel import NULL, Typed, logical_type, stated, text_column, typed
-
-Column = NDArray[Any]
+from timely.lowlevel import NULL, Array, Typed, logical_type, stated, text_column, typed
 
 _SIGN = -1 << 63
 
@@ -35,7 +33,7 @@ def columns_of(table: pa.Table) -> list[Any]:
     return columns
 
 
-def column_of(array: pa.ChunkedArray) -> Column:
+def column_of(array: pa.ChunkedArray) -> Array:
     of = array.type
     # An array without rows may lack the buffers that others have.
     array = pa.chunked_array([chunk for chunk in array.chunks if len(chunk)], of)
@@ -62,16 +60,12 @@ def _decoded(array: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
 
 
 def _missing(array: pa.ChunkedArray) -> NDArray[np.bool_]:
-    missing: NDArray[np.bool_] = _numpy(pc.is_null(array))
-    return missing
+    return _numpy(pc.is_null(array))
 
 
-def _numpy(array: pa.ChunkedArray) -> Column:
+def _numpy(array: pa.ChunkedArray) -> Array:
     """Return an array without nulls as NumPy's, without a copy where it is one piece of numbers."""
-    if array.num_chunks == 1:
-        single: Column = array.chunk(0).to_numpy(zero_copy_only=False)
-        return single
-    values: Column = array.to_numpy()
+    values: Array = array.chunk(0).to_numpy(zero_copy_only=False) if array.num_chunks == 1 else array.to_numpy()
     return values
 
 
@@ -79,12 +73,12 @@ def _filled(array: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
     return array if not array.null_count else pc.fill_null(array, pa.scalar(value, array.type))
 
 
-def _integers(array: pa.ChunkedArray) -> Column:
+def _integers(array: pa.ChunkedArray) -> Array:
     values = _numpy(_filled(array, 0)).astype(np.int64, copy=False)
     return _marked(array, values, "int64?") if array.null_count else values
 
 
-def _marked(array: pa.ChunkedArray, stored: Column, name: str) -> Column:
+def _marked(array: pa.ChunkedArray, stored: Array, name: str) -> Array:
     """Return a column of a nullable type with what it stores where it is not null."""
     missing, of = _missing(array), logical_type(name)
     taken = (stored == NULL) & ~missing
@@ -96,7 +90,7 @@ def _marked(array: pa.ChunkedArray, stored: Column, name: str) -> Column:
     return Typed(of, stored)  # type: ignore[return-value]
 
 
-def _unsigned(array: pa.ChunkedArray) -> Column:
+def _unsigned(array: pa.ChunkedArray) -> Array:
     # With the sign flipped, signed integers are in the order of the unsigned ones that they stand for.
     stored = _numpy(_filled(array, 0)).view(np.int64) ^ _SIGN
     if array.null_count:
@@ -104,7 +98,7 @@ def _unsigned(array: pa.ChunkedArray) -> Column:
     return Typed(logical_type("uint64"), stored)  # type: ignore[return-value]
 
 
-def _floats(array: pa.ChunkedArray) -> Column:
+def _floats(array: pa.ChunkedArray) -> Array:
     values = _numpy(_filled(array, 0))
     if not array.null_count:
         return values if len(values) else stated(values)
@@ -114,18 +108,18 @@ def _floats(array: pa.ChunkedArray) -> Column:
     return Typed(of, stored)  # type: ignore[return-value]
 
 
-def _booleans(array: pa.ChunkedArray) -> Column:
+def _booleans(array: pa.ChunkedArray) -> Array:
     values = _numpy(_filled(array, False))
     return _marked(array, values.astype(np.int64), "bool?") if array.null_count else values
 
 
-def _text(array: pa.ChunkedArray) -> Column:
+def _text(array: pa.ChunkedArray) -> Array:
     pieces = [_piece(chunk) for chunk in array.cast(pa.large_string()).chunks]
     stored = pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty(0, np.dtypes.StringDType())])
     return Typed(logical_type("text?"), stored) if array.null_count else stored  # type: ignore[return-value]
 
 
-def _piece(array: pa.LargeStringArray) -> Column:
+def _piece(array: pa.LargeStringArray) -> Array:
     """Return a piece of text as a column, and nulls as what stands for them."""
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
     content = array.buffers()[2]
@@ -145,31 +139,31 @@ _MISSING = str(logical_type("text?").null_storage(1)[0])
 """What is stored for a null among texts."""
 
 
-def _bytes(array: pa.ChunkedArray) -> Column:
+def _bytes(array: pa.ChunkedArray) -> Array:
     return typed(array.to_pylist(), "bytes?" if array.null_count else "bytes")  # type: ignore[no-any-return]
 
 
-def _dates(array: pa.ChunkedArray) -> Column:
+def _dates(array: pa.ChunkedArray) -> Array:
     if pa.types.is_date64(array.type):
         array = array.cast(pa.date32())  # refuses what is not a whole day
     return _counted(array.cast(pa.int32()).cast(pa.int64()), "date")
 
 
-def _timestamps(array: pa.ChunkedArray) -> Column:
+def _timestamps(array: pa.ChunkedArray) -> Array:
     zone = f", {array.type.tz}" if array.type.tz else ""
     return _counted(array.cast(pa.int64()), f"timestamp[{array.type.unit}{zone}]")
 
 
-def _durations(array: pa.ChunkedArray) -> Column:
+def _durations(array: pa.ChunkedArray) -> Array:
     return _counted(array.cast(pa.int64()), f"duration[{array.type.unit}]")
 
 
-def _times(array: pa.ChunkedArray) -> Column:
+def _times(array: pa.ChunkedArray) -> Array:
     narrow = pa.int32() if array.type.bit_width == 32 else pa.int64()
     return _counted(array.cast(narrow).cast(pa.int64()), f"time[{array.type.unit}]")
 
 
-def _counted(array: pa.ChunkedArray, name: str) -> Column:
+def _counted(array: pa.ChunkedArray, name: str) -> Array:
     """Return the column of a type of times with these counts, of which some may be null."""
     of = logical_type(name)
     counts = _numpy(_filled(array, 0))
@@ -180,7 +174,7 @@ def _counted(array: pa.ChunkedArray, name: str) -> Column:
     return Typed(of, of.store(counts.view(of.dtype)))  # type: ignore[return-value]
 
 
-def _decimals(array: pa.ChunkedArray) -> Column:
+def _decimals(array: pa.ChunkedArray) -> Array:
     of = array.type
     if of.scale < 0:
         raise DataError("its scale is negative: cast it to one of at least 0")
@@ -212,7 +206,7 @@ def _cells(array: pa.Array, width: int) -> NDArray[np.uint8]:
     return data[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width)
 
 
-def _opaque(array: pa.ChunkedArray) -> Column:
+def _opaque(array: pa.ChunkedArray) -> Array:
     values = array.to_pylist()
     if _has_map(array.type):
         values = [_with_entries(value, array.type) for value in values]
@@ -234,7 +228,7 @@ def _with_entries(value: Any, of: pa.DataType) -> Any:
     return [_with_entries(each, of.value_type) for each in value] if pa.types.is_nested(of) else value
 
 
-_CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArray], Column]], ...] = (
+_CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArray], Array]], ...] = (
     (pa.types.is_uint64, _unsigned),
     (pa.types.is_integer, _integers),
     (pa.types.is_floating, _floats),

@@ -14,16 +14,14 @@ from differential.data.strings import packed
 from differential.kernels.numpy_text import as_bytes
 from differential.kernels.strings import TAGS
 from timely.errors import DataError
-from timely.lowlevel import Typed, is_null
-
-Column = NDArray[Any]
+from timely.lowlevel import Array, Typed, is_null
 
 _NARROW = 16
 _MOST = 1 << 31
 """Text of this many bytes needs offsets of 64 bits."""
 
 
-def table(names: Sequence[str], columns: Sequence[Column]) -> pa.Table:
+def table(names: Sequence[str], columns: Sequence[Array]) -> pa.Table:
     arrays = []
     for name, column in zip(names, columns):
         try:
@@ -33,7 +31,7 @@ def table(names: Sequence[str], columns: Sequence[Column]) -> pa.Table:
     return pa.table(arrays, names=list(names))
 
 
-def array_of(column: Column) -> pa.Array:
+def array_of(column: Array) -> pa.Array:
     """Return a column as an Arrow array: in the memory of the column, if it holds integers or floats."""
     if isinstance(column, Typed):
         return _of_typed(column)
@@ -95,7 +93,7 @@ def _times(
     return pa.Array.from_buffers(of, len(counts), [validity, pa.py_buffer(np.ascontiguousarray(counts))])
 
 
-def _in_seconds(column: Typed) -> Column:
+def _in_seconds(column: Typed) -> Array:
     """Return durations in days as counts of seconds."""
     days = np.asarray(column)
     seconds = days.astype("m8[s]")
@@ -117,7 +115,7 @@ def _decimals(column: Typed, validity: pa.Buffer | None) -> pa.Array:
     return pa.Array.from_buffers(pa.decimal128(of.precision, of.scale), len(column), buffers)
 
 
-def _text(column: Column, validity: pa.Buffer | None) -> pa.Array:
+def _text(column: Array, validity: pa.Buffer | None) -> pa.Array:
     strings = column.interner.strings.packed(column.codes) if isinstance(column, Interned) else packed(column)
     offsets = np.zeros(len(column) + 1, np.int64)
     np.cumsum(strings.sizes // TAGS, out=offsets[1:])

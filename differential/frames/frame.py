@@ -13,20 +13,17 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from differential.arrangement.reading import Contents
 from differential.extra import needs
 from differential.frames.python import column_of
 from timely.errors import DataError
-from timely.lowlevel import Typed, name_of, typed
+from timely.lowlevel import Array, Typed, name_of, typed
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
-
-Column = NDArray[Any]
 
 _SHOWN = 10
 
@@ -60,7 +57,7 @@ class Frame:
             raise DataError("0 column(s): a frame has at least one")
         if len(columns) != len(self.names):
             raise DataError(f"{len(columns)} column(s) for the names {list(self.names)!r:.200}: give each a name")
-        self.columns: tuple[Column, ...] = tuple(map(column_of, columns, self.names))
+        self.columns: tuple[Array, ...] = tuple(map(column_of, columns, self.names))
         lengths = [len(column) for column in self.columns]
         if len(set(lengths)) > 1:
             raise DataError(f"columns of different lengths: {dict(zip(self.names, lengths))!r:.200}")
@@ -84,7 +81,7 @@ class Frame:
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> Array:
         return self.columns[self._place(name)]
 
     def __iter__(self) -> Iterator[str]:
@@ -224,14 +221,14 @@ def cell(value: object, width: int | None = WIDTH) -> str:
 _MOVES = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
-def _values(column: Column) -> list[Any]:
+def _values(column: Array) -> list[Any]:
     """Return the values of a column as Python objects, lists and structs as lists and dicts."""
     is_opaque = isinstance(column, Typed) and column.type.name == "value"
     values: list[Any] = (np.asarray(column) if is_opaque else column).tolist()
     return values
 
 
-def _are_equal(one: Column, other: Column) -> bool:
+def _are_equal(one: Array, other: Array) -> bool:
     one, other = getattr(one, "storage", one), getattr(other, "storage", other)
     return len(one) == len(other) and bool(
         np.array_equal(np.asarray(one), np.asarray(other), equal_nan=one.dtype.kind == "f")

@@ -8,18 +8,15 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from differential.extra import needs
 from timely.errors import DataError
-from timely.lowlevel import Typed, name_of, stated, typed
-
-Column = NDArray[Any]
+from timely.lowlevel import Array, Typed, name_of, stated, typed
 
 POLARS_DIGITS = 38
 
 
-def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
+def to_pandas(names: Sequence[str], columns: Sequence[Array]) -> Any:
     """Return a pandas frame of columns: plain columns as they are, others as the types of pandas that have nulls."""
     needs("pandas", "to make a pandas frame")
     import pandas
@@ -39,7 +36,7 @@ def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
     return pandas.DataFrame(series, copy=False)
 
 
-def _series(column: Column) -> Any:
+def _series(column: Array) -> Any:
     """Return a column that is not an array of numbers as a series."""
     needs("pyarrow", "to make a pandas frame of other columns than numbers")
     import pandas
@@ -62,7 +59,7 @@ def _series(column: Column) -> Any:
     return array.to_pandas(types_mapper=types.get if may_be_null else None, timestamp_as_object=False)
 
 
-def to_polars(names: Sequence[str], columns: Sequence[Column]) -> Any:
+def to_polars(names: Sequence[str], columns: Sequence[Array]) -> Any:
     """Return a Polars frame of columns.
 
     Raises DataError for decimals of more digits, and instants of other zones, than Polars has.

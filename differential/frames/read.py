@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from differential.extra import imported, needs
 from differential.frames.frame import Frame
@@ -17,7 +16,6 @@ from differential.frames.python import columns_of_rows, listed, names_of
 from timely.errors import DataError
 from timely.lowlevel import stated, typed
 
-Column = NDArray[Any]
 Named = tuple[Sequence[str] | None, Sequence[Any]]
 """The names of columns, if they have any, and the columns."""
 

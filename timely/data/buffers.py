@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from timely.data.columns import Array
+from timely.data.logical import Array
 from timely.data.text import text_column, utf8
 from timely.data.typed import Typed
 from timely.data.types import logical_type

@@ -21,13 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
-from timely.data.logical import is_stated, objects
+from timely.data.logical import Array, is_stated, objects
 from timely.data.moments import time_name, unit_of, zone_of
 from timely.data.strings import plain_string, text_column
 from timely.data.typed import typed
 from timely.errors import DataError
-
-Array = NDArray[Any]
 
 
 def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:

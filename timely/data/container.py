@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from timely.arguments import check_functions
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
-from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
+from timely.data.columns import as_column as as_column, as_columns as as_columns, stacked
+from timely.data.logical import Array as Array
 from timely.data.typed import as_filter
 from timely.data.user_functions import (
     OF_A_ROW,

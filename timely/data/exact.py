@@ -11,10 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Ints = NDArray[np.int64]
+from timely.data.logical import Array, Ints
 
 _EXACT = (np.add, np.multiply)
 """The ufuncs whose results may be too large."""

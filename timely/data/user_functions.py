@@ -28,15 +28,14 @@ from sys import getrefcount
 from typing import Any, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from timely.arguments import takes_arguments
 from timely.data.column_like import instead
 from timely.data.columns import as_column
+from timely.data.logical import Array
 from timely.errors import DataError
 from timely.origin import is_ours
 
-Array = NDArray[Any]
 B = TypeVar("B")
 
 
