@@ -86,7 +86,11 @@ class Gathered:
             # Back into the form in which they arrived: the next call divides them again, with what arrives meanwhile.
             self._arrived += [Updates.at((epoch,), delta.columns, delta.diffs) for delta in due.pop(epoch)]
         deltas = [added_up(epoch, due[epoch]) for epoch in sorted(due)]
-        self._keep(deltas)
+        self._final += deltas
+        self._rows += sum(len(delta.diffs) for delta in deltas)
+        # Only once the rows have doubled, so each row is sorted a few times in all, however many epochs there are.
+        if self._rows > 2 * self._added_up + LEAST:
+            self.answer()
         return deltas
 
     def answer(self) -> Answer:
@@ -97,13 +101,6 @@ class Gathered:
         total = added_up(0, self._final)
         self._final, self._rows, self._added_up = [total], len(total.diffs), len(total.diffs)
         return Answer(total.columns, total.diffs)
-
-    def _keep(self, deltas: list[Delta]) -> None:
-        self._final += deltas
-        self._rows += sum(len(delta.diffs) for delta in deltas)
-        # Only once the rows have doubled, so each row is sorted a few times in all, however many epochs there are.
-        if self._rows > 2 * self._added_up + LEAST:
-            self.answer()
 
     def _gather(self) -> None:
         for _, batch in self._input.drain():

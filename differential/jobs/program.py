@@ -96,15 +96,20 @@ class JobRun:
             self._read = Gathered(tally, "rows read")
             self._rejects, rejects = new_input(scope, name="rejected lines")
             self._rejected = Gathered(rejects, "rejected lines")
+        self._inputs = [self._edges, *self._sessions.values()]
+        self._gathered = [self._answer, self._read, self._rejected]
+        if self._presence is not None:
+            self._inputs.append(self._presence.session)
+            self._gathered.append(self._presence.found)
+        if self._all_edges is not None:
+            self._gathered.append(self._all_edges)
 
     def __call__(self) -> JobOutcome | None:
         """Load the graph and make all changes. Return the outcome on worker 0, None on the others."""
         self._load()
         if not self._is_first:
             # All of this share is in epoch 0. An input that stayed open would keep later epochs open.
-            for session in self._all_sessions():
-                session.close()
-            self._worker.step_while(lambda: not self._is_done())
+            self._finish()
             return None
         # Not before the first answer: until then Ctrl-C ends the job at once, as it does one that does not follow.
         self._task.interrupt.expect()
@@ -119,22 +124,14 @@ class JobRun:
             for chunk in _chunks(changes, AHEAD, self._wait):
                 self._change(chunk)
         end = self._edges.epoch
-        for session in self._all_sessions():
-            session.close()
-        self._worker.step_while(lambda: not self._is_done())
+        self._finish()
         return self._outcome(end)
 
-    def _all_sessions(self) -> list[InputSession]:
-        sessions = [self._edges, *self._sessions.values()]
-        return sessions if self._presence is None else [*sessions, self._presence.session]
-
-    def _gathered(self) -> list[Gathered]:
-        found = [] if self._presence is None else [self._presence.found]
-        every = [] if self._all_edges is None else [self._all_edges]
-        return [self._answer, self._read, self._rejected, *found, *every]
-
-    def _is_done(self) -> bool:
-        return all(each.is_done for each in self._gathered())
+    def _finish(self) -> None:
+        """Close the inputs that are still open, and wait until everything is final."""
+        for session in self._inputs:
+            session.close()
+        self._worker.step_while(lambda: not all(each.is_done for each in self._gathered))
 
     # The graph
 
@@ -294,15 +291,14 @@ class JobRun:
     def _advance(self, epoch: int | None = None) -> None:
         """Complete an epoch, by default the present one, and wait until everything is final before it."""
         epoch = self._edges.epoch + 1 if epoch is None else epoch
-        for session in self._all_sessions():
+        for session in self._inputs:
             # `ask` has advanced its session already.
             if session.epoch < epoch:
                 session.advance_to(epoch)
-        gathered = self._gathered()
 
         def waits() -> bool:
             self._display.computing()
-            return any(each.less_than(epoch) for each in gathered)
+            return any(each.less_than(epoch) for each in self._gathered)
 
         self._worker.step_while(waits)
 
@@ -320,7 +316,7 @@ class JobRun:
 
     def _outcome(self, end: int) -> JobOutcome:
         """Return what there is after the last change; `end` is the epoch in which the inputs were closed."""
-        for each in self._gathered():
+        for each in self._gathered:
             each.deltas(end + 1)
         report = self._report
         # There are columns: each worker has inserted its row.
