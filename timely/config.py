@@ -34,6 +34,7 @@ LONGEST_SECONDS = 1_000_000
 """Timeouts of sockets and threads cannot be longer than a few weeks."""
 _IPC_PATH_BYTES = 103  # the lowest limit among systems: 104 with the final zero
 
+_WHOLE = (Integral, Integral | None)
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("processes", "workers", "process", "queue_bytes", "frame_bytes", "report_rounds"), Integral),
     **dict.fromkeys(("rendezvous_seconds", "peer_timeout"), Real),
@@ -134,10 +135,9 @@ class Config:
                 )
         if not 1 <= self.peer_timeout <= LONGEST_SECONDS:
             raise ConfigError(f"peer_timeout must be 1 to {LONGEST_SECONDS} seconds, not {self.peer_timeout}")
-        if self.report_rounds < 0:
-            raise ConfigError(f"report_rounds must not be negative, but is {self.report_rounds}")
-        if self.spill_above is not None and self.spill_above < 0:
-            raise ConfigError(f"spill_above must not be negative, but is {self.spill_above}")
+        for name in ("report_rounds", "spill_above"):
+            if (value := getattr(self, name)) is not None and value < 0:
+                raise ConfigError(f"{name} must not be negative, but is {value}")
         if self.spill_dir is not None and not os.path.isdir(self.spill_dir):
             raise ConfigError(f"spill_dir must be a directory, but {self.spill_dir!r} is not one")
         if self.spill_dir is not None and self.spill_above is None:
@@ -173,7 +173,7 @@ class Config:
         for name, kinds in _NUMBERS.items():
             value = getattr(self, name)
             if not isinstance(value, kinds) or isinstance(value, bool):
-                wanted = "a whole number" if kinds in (Integral, Integral | None) else "a number"
+                wanted = "a whole number" if kinds in _WHOLE else "a number"
                 raise ConfigError(f"{name} must be {wanted}, not {value!r:.80}")
 
     def _check_counts(self) -> None:
@@ -288,17 +288,17 @@ def variable(field: str) -> str:
 def _parse(field: str, text: str) -> Any:
     if field == "addresses":
         return tuple(address.strip() for address in text.split(","))
-    if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir", "live", "metrics", "telemetry"):
-        return text
     if field in ("profile", "plain", "general", "rings"):
         if text not in ("0", "1"):
             raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
         return text == "1"
-    kind = float if field in ("rendezvous_seconds", "stall_seconds", "quiet_seconds", "peer_timeout") else int
+    if field not in _NUMBERS:
+        return text
+    is_whole = _NUMBERS[field] in _WHOLE
     try:
-        return kind(text)
+        return int(text) if is_whole else float(text)
     except ValueError:
-        wanted = "a number" if kind is float else "a whole number"
+        wanted = "a whole number" if is_whole else "a number"
         raise ConfigError(f"{variable(field)}={text!r} in the environment: must be {wanted}") from None
 
 
