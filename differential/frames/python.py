@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from timely.errors import DataError
 from timely.lowlevel import (
+    Array,
     ColumnLike,
     Typed,
     as_column,
@@ -26,12 +26,10 @@ from timely.lowlevel import (
     zone_of,
 )
 
-Column = NDArray[Any]
-
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
-def column_of(values: Any, name: str) -> Column:
+def column_of(values: Any, name: str) -> Array:
     """Return values as a column, of the type that they have; columns and most arrays as they are.
 
     Raises DataError, which names the column, where values are of several types, or all are None.
@@ -45,9 +43,9 @@ def column_of(values: Any, name: str) -> Column:
         raise DataError(f"column {name!r}: {error}") from None
 
 
-def _column_of(values: Any) -> Column:
+def _column_of(values: Any) -> Array:
     if isinstance(values, ColumnLike):
-        return cast(Column, values)
+        return cast(Array, values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         return _of_masked(values)
     if isinstance(values, np.ndarray) and (values.dtype.kind != "O" or is_stated(values)):
@@ -69,7 +67,7 @@ def listed(values: Any) -> list[Any]:
     return list(values)
 
 
-def _of_one_class(items: list[Any]) -> Column | None:
+def _of_one_class(items: list[Any]) -> Array | None:
     """Return numbers or text, all of one plain class, as a column, for which no item is looked at; None for others."""
     classes = set(map(type, items))
     # By `type`, because a boolean is an integer for `isinstance`.
@@ -83,7 +81,7 @@ def _of_one_class(items: list[Any]) -> Column | None:
 _PLAIN: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_, str: np.dtypes.StringDType()}
 
 
-def items(column: Column) -> list[Any]:
+def items(column: Array) -> list[Any]:
     """Return the values of a column as Python's: hashable, and equal where values are. Each NaN is `numpy.nan`.
 
     >>> items(np.array([float("nan")])) == items(np.array([-float("nan")]))
@@ -93,7 +91,7 @@ def items(column: Column) -> list[Any]:
     return list(map(hashable, found)) if isinstance(column, Typed) or column.dtype.kind == "f" else found
 
 
-def widened(column: Column) -> Column:
+def widened(column: Array) -> Array:
     """Return a column of integers with 64 bits, as collections have them; other columns as they are."""
     return column.astype(np.int64, copy=False) if column.dtype.kind in "iu" else column
 
@@ -154,7 +152,8 @@ def _check(present: list[Any], classes: tuple[type, ...], without: tuple[type, .
     """Raise DataError unless all values are of some classes."""
 
     def is_wrong(item: Any) -> bool:
-        return not isinstance(item, classes) or isinstance(item, without) or _is_other_boolean(item, classes)
+        is_other_boolean = isinstance(item, (bool, np.bool_)) and bool not in classes and list not in classes
+        return not isinstance(item, classes) or isinstance(item, without) or is_other_boolean
 
     if not any(map(is_wrong, {type(item): item for item in present}.values())):  # one of each class
         return
@@ -166,10 +165,6 @@ def _check(present: list[Any], classes: tuple[type, ...], without: tuple[type, .
                 f"{item!r:.80} ({type(item).__name__}){beside}: values of a column are of one type, or None; a column "
                 "holds numbers, booleans, text, bytes, dates, times, decimals, lists or dicts"
             )
-
-
-def _is_other_boolean(item: Any, classes: tuple[type, ...]) -> bool:
-    return isinstance(item, (bool, np.bool_)) and bool not in classes and list not in classes
 
 
 def _number_name(present: list[Any]) -> str:
@@ -202,7 +197,7 @@ def _decimal_name(present: list[Any]) -> str:
     raise DataError(f"decimals of {before + after} digits: at most 76 fit into a column")
 
 
-def _of_masked(values: Any) -> Column:
+def _of_masked(values: Any) -> Array:
     """Return a masked array as a column in which what is masked is null. Raises DataError where everything is."""
     missing = np.ma.getmaskarray(values)
     present = np.ma.getdata(values)[~missing]

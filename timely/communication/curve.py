@@ -77,16 +77,13 @@ def load_keys(directory: str) -> tuple[bytes, bytes]:
     if len(halves) != 2 or any(len(half) != _KEY_CHARACTERS for half in halves):
         raise ConfigError(f"{path} does not hold two keys of {_KEY_CHARACTERS} characters")
     public, secret = halves
-    if not _are_pair(public, secret):
+    try:
+        are_pair = zmq.curve_public(secret) == public
+    except zmq.ZMQError:
+        are_pair = False  # not a key at all
+    if not are_pair:
         raise ConfigError(f"{path} is damaged: its keys are not a pair; remove it and make new keys for all machines")
     return public, secret
-
-
-def _are_pair(public: bytes, secret: bytes) -> bool:
-    try:
-        return zmq.curve_public(secret) == public
-    except zmq.ZMQError:
-        return False  # not a key at all
 
 
 class Authenticator:

@@ -265,7 +265,8 @@ class _Bar(Line):
 def _line() -> Line | None:
     """Return the line for what standard error is, None if nothing can be shown there."""
     try:
-        return _terminal() if sys.stderr.isatty() else _Again() if _is_notebook() else _Plain()
+        is_notebook = type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
+        return _terminal() if sys.stderr.isatty() else _Again() if is_notebook else _Plain()
     except Exception:  # it is closed, None, or an object of the program that only writes
         return None
 
@@ -287,10 +288,6 @@ def _terminal() -> Line | None:
     return _Bar(
         Progress(*columns, console=console, transient=True, refresh_per_second=1 / PERIOD, redirect_stdout=is_both)
     )
-
-
-def _is_notebook() -> bool:
-    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
 
 
 def _text(phase: str, share: float | None, figures: str, seconds: float) -> str:

@@ -12,7 +12,6 @@ import asyncio
 import json
 import socket
 from contextlib import suppress
-from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +56,14 @@ def _converse(connection: socket.socket, notes: Warnings) -> None:
 
 
 def _encode(seen: ProcessSeen) -> list[Any]:
-    workers = [
-        [each.index, each.doing, each.line, [*starmap(_encode_dataflow, each.dataflows.items())], each.progress_bytes]
-        for each in seen.workers
-    ]
+    workers = []
+    for each in seen.workers:
+        dataflows = [[index, of.rows.tolist(), [*of.frontiers.items()]] for index, of in each.dataflows.items()]
+        workers.append([each.index, each.doing, each.line, dataflows, each.progress_bytes])
     epochs = [
         [index, [[each.frontier.elements, each.begun, each.ended] for each in of]] for index, of in seen.epochs.items()
     ]
     return [seen.pid, workers, epochs, seen.run]
-
-
-def _encode_dataflow(index: int, dataflow: DataflowSeen) -> list[Any]:
-    return [index, dataflow.rows.tolist(), [*dataflow.frontiers.items()]]
 
 
 def _decode(process: int, data: list[Any]) -> ProcessSeen:

@@ -93,16 +93,6 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-def _check(certificate: str, key: str | None) -> None:
-    """Raise ConfigError if these files are not a certificate and its key, or the key has a password."""
-    import ssl
-
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
-    except OSError as error:
-        raise ConfigError(f"cannot use the certificate {certificate} with the key {key}: {error}") from None
-
-
 class HttpServer:
     """Serves an application on a socket, which it closes, from now on until `close`. It then awaits `ending`.
 
@@ -130,11 +120,13 @@ class HttpServer:
 
         file, key = certificate or (None, None)
         if file is not None:
+            import ssl
+
             try:
-                _check(file, key)
-            except ConfigError:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(file, key, password="")  # refuses passwords
+            except OSError as error:
                 listener.close()
-                raise
+                raise ConfigError(f"cannot use the certificate {file} with the key {key}: {error}") from None
         if options.setdefault("ws", "none") == "websockets-sansio":
             options["ws"] = websocket_protocol(write_seconds)
         config = uvicorn.Config(

@@ -191,7 +191,11 @@ class Watching:
         if state.unknown(seen):
             answering = {each.process for each in seen}
             first = next(each for each in asked if each.process in answering)
-            self._add_shapes(await first.shapes())
+            # Sent at once: whoever joins from now on receives them as known.
+            known = set(state.dataflows)
+            state.add_shapes(await first.shapes())
+            new = [each.shape.as_data() for index, each in state.dataflows.items() if index not in known]
+            self._send(_event("shape", shape) for shape in new)
         # From here on nobody is asked, and nothing fails: what is taken in is also sent. In this order, a dataflow that
         # ends in this look is shown as complete before it is forgotten. A process that has built more than the one that
         # was asked for shapes is taken in next time.
@@ -202,13 +206,6 @@ class Watching:
         state.warnings.update(kind for _, _, kind, _ in notes)
         # After the tick above no time has passed over which a viewer could compute rates.
         self._send([_event("tick", {**self._changes.as_data(notes, over, gone), "is_first": bool(former)})])
-
-    def _add_shapes(self, shapes: Iterable[Diagram]) -> None:
-        """Take in shapes, and send the new ones at once: whoever joins from now on receives them as known."""
-        known = set(self.state.dataflows)
-        self.state.add_shapes(shapes)
-        new = [each.shape.as_data() for index, each in self.state.dataflows.items() if index not in known]
-        self._send(_event("shape", shape) for shape in new)
 
     def _asked(self) -> list[Here | Neighbour]:
         return [*self._here, *self._neighbours.values()]

@@ -160,7 +160,9 @@ class UncaughtHook:
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if isinstance(error, PeerFailed):
-            self._leave(error)
+            if not leave_report(str(error)):
+                print_error(f"timely: {error}")
+            self._exit(PEER_FAILED)
         elif isinstance(error, TimelyError):
             status = fail(message(error))
             if status != FAILED:
@@ -170,11 +172,6 @@ class UncaughtHook:
                 print_error(note)
         else:
             self._former(kind, error, trace)
-
-    def _leave(self, error: PeerFailed) -> None:
-        if not leave_report(str(error)):
-            print_error(f"timely: {error}")
-        self._exit(PEER_FAILED)
 
     def _exit(self, status: int) -> None:
         if not hasattr(sys, "ps1") and not sys.flags.interactive:

@@ -34,7 +34,8 @@ def begin_live(config: Config) -> None:
     elif config.live is not None and all(each.is_closed for each in _open):
         from timely.live.address import address_of
 
-        live = _begin(address_of(config.live), config.processes if _is_on_one_machine(config) else 0)
+        is_here = all(each.startswith("ipc://") or is_loopback(split_tcp(each)[0]) for each in config.addresses)
+        live = _begin(address_of(config.live), config.processes if is_here else 0)
         notify(f"live view at {live.url}")
     if config.metrics is not None and "metrics" not in _begun:
         from timely.live.address import metrics_address
@@ -100,8 +101,3 @@ def _begin(address: Address, expected: int) -> Live:
     # Or `atexit` would keep all pages that a program has opened and closed.
     resources.callback(atexit.unregister, live.close)
     return live
-
-
-def _is_on_one_machine(config: Config) -> bool:
-    """Return whether all processes are certainly on this machine, by their addresses."""
-    return all(each.startswith("ipc://") or is_loopback(split_tcp(each)[0]) for each in config.addresses)

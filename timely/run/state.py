@@ -114,9 +114,6 @@ def _locked(directory: str) -> int:
 def _show(options: argparse.Namespace) -> int:
     command = importlib.import_module(_COMMAND)
     with printing(errors="backslashreplace"):
-        status: int
         if options.accept is None:
-            status = command.show(options.directory, options.verify)
-        else:
-            status = command.accept(options.directory, options.accept)
-    return status
+            return int(command.show(options.directory, options.verify))
+        return int(command.accept(options.directory, options.accept))

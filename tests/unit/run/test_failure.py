@@ -72,7 +72,7 @@ def test_text_that_cannot_be_encoded_is_still_printed(
     become_another_process(monkeypatch)
     assert fail("caf\udce9.csv: no header line") == PEER_FAILED
     with pytest.raises(SystemExit):
-        UncaughtHook(sys.excepthook)._leave(PeerLost("caf\udce9.csv"))
+        UncaughtHook(sys.excepthook)(PeerLost, PeerLost("caf\udce9.csv"), None)
     assert "caf" in (tmp_path / "report.0").read_text()
 
 
