@@ -24,26 +24,12 @@ import hashlib
 import hmac
 import os
 import subprocess
-from typing import Protocol
 
 from timely.errors import ConfigError, TransportError
 
 _TAG = hashlib.sha256().digest_size
 _SECONDS = 20.0
 """How long the service may take for one seal."""
-
-
-class Seal(Protocol):
-    """Makes sealed lines and opens those of its kind."""
-
-    keeps_secrets: bool
-    """Whether only those who can open a sealed text can read it."""
-
-    def sealed(self, text: bytes) -> bytes:
-        """Return a line, without its end, that `opened` turns back into `text`."""
-
-    def opened(self, line: bytes) -> bytes:
-        """Return the text that was sealed; raise `TransportError` if it was not sealed by a process of this run."""
 
 
 class KeyPairSeal:
@@ -93,6 +79,14 @@ class Munge:
         if user != str(os.getuid()):
             raise TransportError(f"it was sealed by user {user}, and this process belongs to user {os.getuid()}")
         return text
+
+
+Seal = KeyPairSeal | Munge
+"""Makes sealed lines and opens those of its kind.
+
+`sealed` returns a line, without its end, that `opened` turns back into the text; `opened` raises `TransportError` if it
+was not sealed by a process of this run. If a seal `keeps_secrets`, only those who can open a sealed text can read it.
+"""
 
 
 def _run(command: list[str], text: bytes) -> subprocess.CompletedProcess[bytes]:

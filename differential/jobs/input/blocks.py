@@ -10,7 +10,7 @@ import functools
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -36,28 +36,6 @@ class Block(NamedTuple):
     """The offset of the first byte in the text."""
     line: Callable[[], int]
     """Returns the number of the first line, from 1; that may take a pass over the text before it."""
-
-
-class Text(Protocol):
-    """A text that can be read from its beginning."""
-
-    @property
-    def label(self) -> str:
-        """Return what to call it."""
-
-    @property
-    def total(self) -> int | None:
-        """Return how many bytes there are to read, compressed if the file is, or None if that is unknown."""
-
-    @property
-    def is_alone(self) -> bool:
-        """Return whether worker 0 reads everything."""
-
-    def head(self, size: int) -> bytes:
-        """Return the first `size` bytes, or all if there are fewer."""
-
-    def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
-        """Yield the blocks that worker `index` of `peers` reads; all workers together read all."""
 
 
 class PlainText:
@@ -148,6 +126,15 @@ class PackedText:
 
     def _open(self) -> Any:
         return open(self.label, "rb", buffering=0)
+
+
+Text = PlainText | StreamText | PackedText
+"""A text that can be read from its beginning.
+
+`label` is what to call it, and `total` how many bytes there are to read, compressed if the file is, or None if that is
+unknown. If it `is_alone`, worker 0 reads everything. `head` returns the first bytes, or all if there are fewer, and
+`blocks` yields the blocks that worker `index` of `peers` reads; all workers together read all.
+"""
 
 
 class Unpacked:

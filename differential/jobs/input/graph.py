@@ -37,14 +37,13 @@ def open_graph(text: str, layout: InputLayout, faults: Faults, *, is_first: bool
         return OpenedGraph(label, None, None, weight_kind(layout.weight)[1], lambda *_: iter(()))
     source = open_source(text)
     with reading(label):
-        if isinstance(source.table, ArrayTable) and (layout.names or layout.header):
+        if isinstance(source, ArrayTable) and (layout.names or layout.header):
             raise DataError(f"{text} is an array, which has neither names nor a header")
-        if source.table is not None:
-            return _open_table(source.table, layout, faults)
-        assert source.text is not None
-        if source.text.head(len(BANNER)) == BANNER:
-            return open_matrix(source.text, layout, faults)
-        return open_text(source.text, layout, faults)
+        if isinstance(source, InputTable):
+            return _open_table(source, layout, faults)
+        if source.head(len(BANNER)) == BANNER:
+            return open_matrix(source, layout, faults)
+        return open_text(source, layout, faults)
 
 
 def _open_table(table: InputTable, layout: InputLayout, faults: Faults) -> OpenedGraph:

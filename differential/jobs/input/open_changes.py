@@ -12,7 +12,7 @@ from differential.jobs.input.follow import Followed
 from differential.jobs.input.layout import InputLayout, WeightKind
 from differential.jobs.input.names import Names
 from differential.jobs.input.source import PEEKED, is_stream, open_source, packing_of
-from differential.jobs.input.table import ArrayTable
+from differential.jobs.input.table import ArrayTable, InputTable
 from differential.jobs.input.table_changes import table_changes
 from differential.jobs.input.text_changes import TextChanges
 from timely.errors import DataError
@@ -40,15 +40,14 @@ def open_changes(
         with reading(label):
             return OpenedChanges(label, text.order, text.arriving(_followed(path, is_over)))
     source = open_source(path)
-    if isinstance(source.table, ArrayTable):
+    if isinstance(source, ArrayTable):
         raise DataError(
             f"{label} is an array, which has no signs; changes are a text file, a Parquet file or an Arrow file"
         )
-    if source.table is not None:
-        return table_changes(source.table, names, layout, faults, weight)
-    assert source.text is not None
+    if isinstance(source, InputTable):
+        return table_changes(source, names, layout, faults, weight)
     with reading(label):
-        return text.in_file(source.text)
+        return text.in_file(source)
 
 
 def _followed(path: str, is_over: Callable[[], bool]) -> Followed:

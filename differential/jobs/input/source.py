@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import NamedTuple
+from collections.abc import Callable
 
 from differential.jobs.access import CODECS, codec_of, label_of, reading
 from differential.jobs.input.blocks import (
@@ -21,18 +21,17 @@ from timely.errors import DataError
 
 PARQUET, IPC, NPY = SEEKING = (b"PAR1", b"ARROW1\0\0", b"\x93NUMPY")
 IPC_STREAM = b"\xff\xff\xff\xff"
+TABLES: dict[bytes, Callable[[str], InputTable]] = {
+    PARQUET: ParquetTable,
+    IPC: IpcTable,
+    IPC_STREAM: IpcStream,
+    NPY: ArrayTable,
+}
 ARCHIVES = {b"PK\x03\x04": "a zip archive", b"\xfd7zXZ\0": "compressed with xz", b"7z\xbc\xaf\x27\x1c": "a 7z archive"}
 TAR = slice(257, 262)
 """Where an archive of files states that it is one."""
 PEEKED = 512
 """How many bytes show the format."""
-
-
-class InputSource(NamedTuple):
-    """An input: one of these is present."""
-
-    text: Text | None = None
-    table: InputTable | None = None
 
 
 def is_stream(path: str) -> bool:
@@ -46,14 +45,18 @@ def is_stream(path: str) -> bool:
     return not stat.S_ISREG(mode)
 
 
-def open_source(path: str) -> InputSource:
+def open_source(path: str) -> Text | InputTable:
     """Return an input. Raises DataError if it cannot be read or has an unknown format."""
     with reading(label_of(path)):
         if is_stream(path):
             return _open_stream(label_of(path), path)
         with open(path, "rb", buffering=0) as file:
             head = read_fully(file, PEEKED)
-        return _open_file(path, head)
+        for magic, table in TABLES.items():
+            if head.startswith(magic):
+                return table(path)
+        codec = packing_of(path, head)
+        return _checked(PlainText(path) if codec is None else PackedText(path, codec))
 
 
 def packing_of(label: str, head: bytes) -> str | None:
@@ -64,34 +67,21 @@ def packing_of(label: str, head: bytes) -> str | None:
     return codec_of(head)
 
 
-def _open_file(path: str, head: bytes) -> InputSource:
-    if head.startswith(PARQUET):
-        return InputSource(table=ParquetTable(path))
-    if head.startswith(IPC):
-        return InputSource(table=IpcTable(path))
-    if head.startswith(IPC_STREAM):
-        return InputSource(table=IpcStream(path))
-    if head.startswith(NPY):
-        return InputSource(table=ArrayTable(path))
-    codec = packing_of(path, head)
-    return _checked(PlainText(path) if codec is None else PackedText(path, codec))
-
-
-def _open_stream(label: str, path: str) -> InputSource:
+def _open_stream(label: str, path: str) -> Text | InputTable:
     whole = StreamText(label, DescriptorStream(os.dup(0) if path == "-" else os.open(path, os.O_RDONLY)))
     head = whole.head(PEEKED)
     if head.startswith(SEEKING):
         raise DataError(f"{label} has a format that cannot be read from a pipe; give the path of a file")
     if head.startswith(IPC_STREAM):
-        return InputSource(table=IpcStream(label, whole.rest()))
+        return IpcStream(label, whole.rest())
     codec = packing_of(label, head)
     return _checked(whole if codec is None else StreamText(label, Unpacked(label, whole.rest(), codec)))
 
 
-def _checked(text: Text) -> InputSource:
+def _checked(text: Text) -> Text:
     head = text.head(PEEKED)
     if head.startswith((*SEEKING, IPC_STREAM, *CODECS)):
         raise DataError(f"{text.label} is compressed twice, or has a format with compression of its own; unpack it")
     if head[TAR] == b"ustar":
         raise DataError(f"{text.label} is an archive of files (tar); unpack it")
-    return InputSource(text=text)
+    return text

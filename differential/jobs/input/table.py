@@ -7,7 +7,7 @@ The record batches of a stream are divided by rows, and so is an array.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,32 +29,13 @@ class TableSlice(NamedTuple):
     """The number of the first row, from 0."""
 
 
-class InputTable(Protocol):
-    """A table that can be read by parts."""
-
-    @property
-    def label(self) -> str:
-        """Return what to call it."""
-
-    @property
-    def total(self) -> int | None:
-        """Return how many rows there are, or None if that is unknown."""
-
-    @property
-    def schema(self) -> Any:
-        """Return the Arrow schema."""
-
-    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[TableSlice]:
-        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
-
-
 class ParquetTable:
     """A Parquet file, divided by row groups, or by rows if there are fewer groups than workers."""
 
     def __init__(self, path: str) -> None:
         self.label = path
         with reading(path, "Parquet"), pyarrow.parquet.ParquetFile(path) as file:
-            self.total: int | None = file.metadata.num_rows
+            self.total: int = file.metadata.num_rows
             self.schema = file.schema_arrow
 
     def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[TableSlice]:
@@ -153,6 +134,14 @@ class ArrayTable:
             rows = self._rows[start : min(start + BATCH, end)]
             columns = {self.schema.names[place]: rows[:, place].astype(self._dtype) for place in places}
             yield TableSlice(pa.record_batch(columns), start)
+
+
+InputTable = ParquetTable | IpcTable | IpcStream | ArrayTable
+"""A table that can be read by parts.
+
+`label` is what to call it, `total` how many rows there are, or None if that is unknown, and `schema` the Arrow schema.
+`parts` yields what worker `index` of `peers` reads, with the columns at `places`.
+"""
 
 
 def _slice(batch: Any, first: int, index: int, peers: int) -> Iterator[TableSlice]:
