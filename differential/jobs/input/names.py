@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -67,11 +67,9 @@ class Names:
         """Return the names that codes stand for."""
         places = np.asarray(codes, np.int64)
         first = len(self._sorted)
-        found: list[str] = (
-            pc.take(self._sorted, pa.array(np.where(places < first, places, 0))).to_pylist()
-            if first
-            else [""] * len(places)
-        )
+        found: list[str] = [""] * len(places)
+        if first:
+            found = pc.take(self._sorted, pa.array(np.where(places < first, places, 0))).to_pylist()
         for index in np.flatnonzero(places >= first).tolist():
             found[index] = self._later[places[index] - first]
         return found
@@ -92,9 +90,12 @@ class Names:
         self._codes[name] = code
         return code
 
-    def _find(self, name: str) -> int | None:
+    def _place(self, name: str) -> int:
         # Arrow has ordered UTF-8 byte by byte, which is the order of code points, in which Python compares.
-        place = bisect_left(_Strings(self._sorted), name)
+        return bisect_left(range(len(self._sorted)), name, key=lambda place: self._sorted[place].as_py())
+
+    def _find(self, name: str) -> int | None:
+        place = self._place(name)
         if place < len(self._sorted) and self._sorted[place].as_py() == name:
             return place
         return self._codes.get(name)
@@ -121,26 +122,13 @@ class Names:
 
     def _candidates(self, name: str) -> Iterator[str]:
         """Yield names that may be meant: those that begin alike, in any case, and those beside the name in order."""
-        place = bisect_left(_Strings(self._sorted), name)
+        place = self._place(name)
         yield from self._sorted.slice(max(0, place - CANDIDATES // 8), CANDIDATES // 4).to_pylist()
         lower = pc.utf8_lower(self._sorted)
         begin = pc.starts_with(lower, name[:2].lower())
         end = pc.ends_with(lower, name[-3:].lower())
         yield from self._sorted.filter(pc.or_(begin, end)).slice(0, CANDIDATES).to_pylist()
         yield from self._later[:CANDIDATES]
-
-
-class _Strings(Sequence[str]):
-    """An Arrow array of strings, as a sequence to bisect."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._array[place].as_py()
 
 
 def _first_appearances(indices: NDArray[Any]) -> NDArray[np.int64]:
