@@ -76,12 +76,12 @@ def answering(port: int) -> Iterator[Event]:
         def do_GET(self) -> None:
             if self.path == "/live":
                 status, text = 200, b"the interpreter runs\n"
-            elif self.path == "/ready":
-                status, text = (
-                    (200, b"all processes are connected\n") if is_ready.is_set() else (503, b"waiting for others\n")
-                )
-            else:
+            elif self.path != "/ready":
                 status, text = 404, b"/live or /ready\n"
+            elif is_ready.is_set():
+                status, text = 200, b"all processes are connected\n"
+            else:
+                status, text = 503, b"waiting for others\n"
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()

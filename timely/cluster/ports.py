@@ -31,8 +31,11 @@ def reserved_ports(count: int) -> int:
     for _ in range(_ATTEMPTS):
         first = choice.randrange(FIRST, LAST - count)
         with ExitStack() as opened:
+            taken = []
             try:
-                taken = [opened.enter_context(_taken(port)) for port in range(first, first + count)]
+                for port in range(first, first + count):
+                    taken.append(opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM)))
+                    taken[-1].bind(("", port))
             except OSError:
                 continue
             opened.pop_all()
@@ -42,17 +45,6 @@ def reserved_ports(count: int) -> int:
                 each.detach()  # the system closes it when this process ends
             return first
     raise TransportError(f"there are no {count} consecutive free ports from {FIRST} to {LAST - 1} on this machine")
-
-
-def _taken(port: int) -> socket.socket:
-    """Return a socket that is bound to a port; raise `OSError` if another one is."""
-    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        bound.bind(("", port))
-    except OSError:
-        bound.close()
-        raise
-    return bound
 
 
 def listener_at(port: int) -> socket.socket:
