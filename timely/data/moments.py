@@ -177,9 +177,8 @@ class Durations(InUnits):
     def _plain(self, values: list[Any], row: int) -> Any:
         value = super()._plain(values, row)
         is_exact = hasattr(value, "to_timedelta64")  # of pandas, which counts nanoseconds
-        if (
-            isinstance(value, timedelta) and not is_exact and abs(micros_of(value)) > _MOST
-        ):  # NumPy would wrap it around
+        # NumPy would wrap it around.
+        if isinstance(value, timedelta) and not is_exact and abs(micros_of(value)) > _MOST:
             raise self.refused(values, row, "is too large or too precise")
         return as_operand(value, is_instant=False)
 
@@ -239,7 +238,8 @@ def as_operand(value: Any, is_instant: bool) -> Any:
     if isinstance(value, datetime):
         if value.tzinfo is None or is_instant:
             exact = getattr(value, "to_datetime64", None)  # of pandas, which has nanoseconds
-            return np.datetime64(_naive(value)) if exact is None else exact()
+            naive = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+            return np.datetime64(naive) if exact is None else exact()
     elif isinstance(value, date):
         return np.datetime64(value)
     elif isinstance(value, timedelta):
@@ -252,10 +252,6 @@ def as_operand(value: Any, is_instant: bool) -> Any:
     elif isinstance(value, time) and value.tzinfo is None:
         return np.timedelta64(datetime.combine(date.min, value) - datetime.min)
     return value
-
-
-def _naive(value: datetime) -> datetime:
-    return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
 
 
 def zone_of(value: datetime) -> str:

@@ -282,7 +282,7 @@ def table(accounts: Iterable[Account]) -> str:
     ordered = sorted(total.values(), key=lambda account: -account.nanoseconds)
     rows = [_HEADINGS, *(_row(account) for account in ordered[:SHOWN])]
     widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [_line(row, widths) for row in rows]
+    lines = ["  ".join([name.ljust(widths[0]), *map(str.rjust, rest, widths[1:])]) for name, *rest in rows]
     if len(ordered) > SHOWN:
         lines.append(f"and {len(ordered) - SHOWN} more operators")
     busy = sum(account.nanoseconds for account in ordered if not account.is_in_line)
@@ -317,10 +317,6 @@ def _row(account: OperatorAccount) -> tuple[str, ...]:
     name = f"{account.path}/{account.name} ({f'{account.dataflows} dataflows, ' if several else ''}{number})"
     numbers = (f"{getattr(account, each):,}" for each in _NUMBERS)
     return (name, f"{account.activations:,}", _seconds(account.nanoseconds), *numbers)
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
 
 
 def _seconds(nanoseconds: int) -> str:

@@ -80,9 +80,8 @@ class Cells:
             "float": is_integer or pa.types.is_floating(given),
         }
         if not legal[kind]:
-            remedy = (
-                "; `--names` reads nodes as names" if is_text(given) and column.role in ("source", "target") else ""
-            )
+            is_name = is_text(given) and column.role in ("source", "target")
+            remedy = "; `--names` reads nodes as names" if is_name else ""
             what = f"column {field.name!r} holds {given} where there should be {WANTED[kind]}"
             raise DataError(f"{self._table.label}: {what}{remedy}")
 

@@ -93,12 +93,8 @@ def places(label: str, layout: InputLayout, width: int, header: Sequence[str] | 
         raise DataError(f"{label}: column {weight + 1} cannot be both the weight and the time")
     nodes = [place for place in range(width) if place not in (weight, time)]
     if len(nodes) < 2:
-        besides = (
-            ""
-            if layout.is_plain
-            else " besides "
-            + " and ".join(name for name, place in (("the weight", weight), ("the time", time)) if place is not None)
-        )
+        others = [name for name, place in (("the weight", weight), ("the time", time)) if place is not None]
+        besides = f" besides {' and '.join(others)}" if others else ""
         raise DataError(f"{label}: an edge needs two columns{besides}, but there {_count(width)}{remedy}")
     return Places(nodes[0], nodes[1], weight, time)
 
