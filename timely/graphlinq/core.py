@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal, Self
 
 from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
@@ -27,7 +28,6 @@ class GraphCore:
         self.partition: Partition = partition
         self._outer: Self | None = None
         self._layers = Layers()
-        self._loaded: Stream | None = None
         self._transpose: Self | None = None
         self._both_ways: Self | None = None
         self._degrees: Stream | None = None
@@ -43,12 +43,10 @@ class GraphCore:
         """The graph from which this one was entered into a loop; itself if it was not entered."""
         return self if self._outer is None else self._outer.outermost
 
-    @property
+    @cached_property
     def loaded(self) -> Stream:
         """A stream without messages, whose frontier shows up to which times all edges are in `layers`."""
-        if self._loaded is None:
-            self._loaded = load(self) if self._outer is None else self._outer.loaded.enter(self.scope)
-        return self._loaded
+        return load(self) if self._outer is None else self._outer.loaded.enter(self.scope)
 
     def degrees(self) -> Stream:
         """Return (node, number of edges out of it) for every node so far, at each time at which edges arrive."""
