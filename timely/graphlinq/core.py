@@ -7,9 +7,9 @@ from typing import Literal, Self
 
 from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
 from timely.errors import BuildError
-from timely.graphlinq.degrees import degrees as _degrees
 from timely.graphlinq.index import as_nodes, check_edges
 from timely.graphlinq.layers import Layers
+from timely.graphlinq.node_aggregate import degrees as _degrees
 from timely.lowlevel import Array, Columns, check_streams, concatenate, of_columns, user_origin
 
 Partition = Literal["source", "edge"]
