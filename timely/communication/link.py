@@ -165,10 +165,6 @@ class Link:
         self.acknowledged += new
         return new
 
-    def provide(self, ring: RingReader, offer: str) -> None:
-        """Take messages of the peer from a ring, too, which is offered to it."""
-        self.ring, self.offer = ring, offer
-
     def accept(self, offer: str) -> None:
         """Send messages through the ring that the peer offers, if this process provides rings and can open it."""
         if offer and self.ring is not None and self.outlet is None:

@@ -29,7 +29,7 @@ class Rings:
                 self._inbox = Inbox([link.peer for link in links])
                 self.links = [*links]
                 for link in links:
-                    link.provide(self._inbox.readers[link.peer], self._inbox.offer(link.peer))
+                    link.ring, link.offer = self._inbox.readers[link.peer], self._inbox.offer(link.peer)
 
     def is_ready(self) -> bool:
         """Return whether the next message of a peer lies in its ring."""

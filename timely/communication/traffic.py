@@ -60,14 +60,13 @@ class Traffic:
     def send(self, peer: int, message: Message) -> int:
         """Send a message, or queue it until there is room; return its size in bytes."""
         link = self._links[peer]
-        overtakes = type(message) is Failure  # no earlier message matters any more
         frames = self._encoder.encode(message, peer, link.next_number)
         size = sum([size_of(frame) for frame in frames])
         if size > self._config.frame_bytes or len(frames) > MAX_FRAMES:
             check_frames(message, frames, self._config.frame_bytes)
         self.outstanding += size
-        if overtakes:
-            # Without a number of its own, because it may arrive before messages sent earlier that are queued.
+        if type(message) is Failure:
+            # It overtakes queued messages, none of which matters any more, so it has no number of its own.
             link.send_at_once(frames, size)
             return size
         # Only here: a message that `check_frames` refuses must leave no gap in the numbers.

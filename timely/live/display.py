@@ -126,7 +126,7 @@ class Display:
 
         With `is_own=False` the worker runs on another thread, and begins and ends to count in its next step.
         """
-        records = self._records = _Records(worker, _now if is_own else worker.call)
+        records = self._records = _Records(worker, (lambda act: act()) if is_own else worker.call)
 
         def end() -> None:
             self._records = None
@@ -302,10 +302,6 @@ def round_of(worker: Worker) -> int:
         rounds += [region.round for region in dataflow.regions]
         rounds += [time[1] for times in dataflow.tracker.fronts() for time in times if len(time) > 1]
     return max(rounds)
-
-
-def _now(function: Callable[[], None]) -> None:
-    function()
 
 
 def time_left(done: float, total: float | None, seconds: float) -> str:
