@@ -15,13 +15,16 @@ from timely.graphlinq.algorithms.pagerank import pagerank
 from timely.graphlinq.algorithms.scc import strongly_connected_components
 from timely.graphlinq.algorithms.wcc import weakly_connected_components
 from timely.graphlinq.dense_renaming import dense_renaming, renamed
+from timely.graphlinq.distinct_nodes import count_nodes, distinct_nodes
+from timely.graphlinq.filter_by import filter_by
 from timely.graphlinq.graph import Graph
-from timely.graphlinq.node_aggregate import aggregate, count_nodes, distinct_nodes
-from timely.graphlinq.node_join import filter_by, node_join
+from timely.graphlinq.graph_reduce import graph_reduce
+from timely.graphlinq.node_aggregate import aggregate
+from timely.graphlinq.node_join import node_join
 from timely.graphlinq.pregel import pregel
 from timely.graphlinq.run import Aggregator, Superstep, VertexProgram
 from timely.graphlinq.state_machine import binary_state_machine, state_machine
-from timely.graphlinq.transmit import graph_join, graph_reduce, transmit
+from timely.graphlinq.transmit import graph_join, transmit
 
 __all__ = [
     "Aggregator",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Literal, Self
 
 from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
 from timely.errors import BuildError
+from timely.graphlinq.degrees import degrees as _degrees
 from timely.graphlinq.index import as_nodes, check_edges
 from timely.graphlinq.layers import Layers
-from timely.graphlinq.node_aggregate import degrees as _degrees
 from timely.lowlevel import Array, Columns, check_streams, concatenate, of_columns, user_origin
 
 Partition = Literal["source", "edge"]
@@ -28,6 +27,7 @@ class GraphCore:
         self.partition: Partition = partition
         self._outer: Self | None = None
         self._layers = Layers()
+        self._loaded: Stream | None = None
         self._transpose: Self | None = None
         self._both_ways: Self | None = None
         self._degrees: Stream | None = None
@@ -43,10 +43,12 @@ class GraphCore:
         """The graph from which this one was entered into a loop; itself if it was not entered."""
         return self if self._outer is None else self._outer.outermost
 
-    @cached_property
+    @property
     def loaded(self) -> Stream:
         """A stream without messages, whose frontier shows up to which times all edges are in `layers`."""
-        return load(self) if self._outer is None else self._outer.loaded.enter(self.scope)
+        if self._loaded is None:
+            self._loaded = load(self) if self._outer is None else self._outer.loaded.enter(self.scope)
+        return self._loaded
 
     def degrees(self) -> Stream:
         """Return (node, number of edges out of it) for every node so far, at each time at which edges arrive."""

@@ -16,8 +16,9 @@ messages; its frontier shows for which times the index is complete.
 from __future__ import annotations
 
 from timely.graphlinq.core import GraphCore
+from timely.graphlinq.graph_reduce import graph_reduce as _graph_reduce
 from timely.graphlinq.pregel import pregel as _pregel
-from timely.graphlinq.transmit import graph_join as _graph_join, graph_reduce as _graph_reduce, transmit as _transmit
+from timely.graphlinq.transmit import graph_join as _graph_join, transmit as _transmit
 from timely.lowlevel import check_kind
 
 

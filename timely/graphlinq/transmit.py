@@ -2,7 +2,7 @@
 
 A batch of nodes is sent as soon as all edges of its time are indexed, without waiting for more nodes. With `combine`,
 the values that a batch sends to the same neighbour are combined where they are sent, so no worker sends another more
-than one row per neighbour and batch. `graph_reduce` combines them again where they arrive.
+than one row per neighbour and batch.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from timely.graphlinq.core import GraphCore
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
-from timely.graphlinq.node_aggregate import aggregate
 from timely.lowlevel import (
     Array,
     Batch,
@@ -112,25 +111,6 @@ def graph_join(
         return (found, *totals)
 
     return _along(graph, nodes, send, False, name)
-
-
-def graph_reduce(
-    graph: GraphCore,
-    nodes: Stream,
-    combine: Combination,
-    *,
-    along: Callable[..., Any] | None = None,
-    name: str = "graph_reduce",
-) -> Stream:
-    """Return each target of an edge out of `nodes`, with the combination of the values sent along these edges.
-
-    That is `transmit`, combining values where they are sent, followed by `aggregate` where they arrive, at each time.
-
-    >>> edges, values = (np.array([0, 1]), np.array([2, 2])), (np.array([0, 1]), np.array([10, 20]))
-    >>> example(lambda scope: Graph(scope.to_stream(edges)).reduce(scope.to_stream(values), np.maximum))
-    [(2, 20)]
-    """
-    return aggregate(transmit(graph, nodes, combine=combine, along=along, name=name), combine, name=f"{name} at nodes")
 
 
 def _along(graph: GraphCore, nodes: Stream, send: Send, is_placed: bool, name: str) -> Stream:
