@@ -9,6 +9,7 @@ import re
 import subprocess
 import tempfile
 import threading
+import time as clock
 import warnings
 from pathlib import Path
 
@@ -17,11 +18,24 @@ import pytest
 import timely.live.jobs as live_jobs
 import timely.live.live as live_module
 import timely.observe.presence as observe_presence
+from timely.config import Config
 from timely.errors import ConfigError, TransportError
 from timely.live.client import JobView, events
 from timely.live.jobs import FILE, LiveJob, RunProcesses, job_of, others, page_at, pages
 from timely.observe.presence import Presence, note as note_process, socket_of
+from timely.run.answering import _begun as answers, answer_looks
 from timely.run.live import serve_live
+
+
+@pytest.fixture
+def looked_at() -> None:
+    """Let this process answer whoever looks at it: a page has it do so, in a directory that outlives the page."""
+    answer_looks(Config(), at_once=True)
+    answering = answers[os.getpid()]
+    end = clock.monotonic() + 30
+    while answering._presence is None:
+        assert clock.monotonic() < end, "nobody can look at this process"
+        clock.sleep(0.01)
 
 
 @pytest.fixture
@@ -179,6 +193,7 @@ def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
         next(events(LiveJob(url, "wrong", ())))
 
 
+@pytest.mark.usefixtures("looked_at")
 def test_a_page_that_is_closed_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     page = serve_live(0)
@@ -187,6 +202,7 @@ def test_a_page_that_is_closed_leaves_nothing(monkeypatch: pytest.MonkeyPatch, t
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.usefixtures("looked_at")
 def test_a_page_that_cannot_be_noted_is_not_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = warnings.showwarning, {each.name for each in threading.enumerate()}
