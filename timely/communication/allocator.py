@@ -42,7 +42,7 @@ class Allocator(ABC):
         self.last_refusal = ""
         """The reason why a message was last refused, for people; empty if none was."""
         self.incoming: Sized | None = None
-        """What has arrived and was not received, for a worker that can look at it without `receive`."""
+        """What has arrived at a worker without peers, which need not `receive` while this is empty; None for others."""
         self.messages_sent = self.messages_received = 0
         self.data_bytes = 0
         """The bytes of the batches that were sent, including frame headers."""
