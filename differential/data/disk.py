@@ -8,7 +8,6 @@ sync, and a simulation forgets what neither has reached.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -104,6 +103,8 @@ class OsDisk:
 
     @contextmanager
     def locked(self, path: str) -> Iterator[None]:
+        import fcntl  # here, because Windows has none
+
         for _ in range(_LOCKS):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             try:

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import resource
 from collections.abc import Sequence
 from contextlib import suppress
 from errno import EMFILE, ENFILE
@@ -112,6 +111,10 @@ class Storage:
 
 def _allow_files() -> None:
     """Raise this process's limit on open files as far as the system permits."""
+    try:
+        import resource
+    except ImportError:  # Windows has none, nor such a limit
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with suppress(ValueError, OSError):  # some systems permit less than they state

@@ -14,7 +14,6 @@ the mark. A mark without a stream means that the directory is being emptied. `.l
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -31,7 +30,7 @@ import numpy as np
 from differential.data.disk import TEMPORARY, OsDisk, is_at, replace_file
 from differential.extra import needs
 from differential.session.changes import Change
-from differential.session.sinks.files import Path, located
+from differential.session.sinks.files import Path, located, lock_of_writer
 from differential.session.sinks.forms import Form, to_arrow, to_npy, to_parquet
 from differential.session.sinks.sink import Mark, Outlet
 from differential.session.sinks.values import check_names, in_order
@@ -97,16 +96,12 @@ class DirectoryWriter:
         self._noted: _Noted | None = None
         self._last: tuple[str, int] | None = None
         """The path and size of the last file."""
-        self._lock = os.open(self._at(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
+        self._lock = lock_of_writer(self._at(".lock"), path)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for name in _LEFT_BY_KILLED:
                 with suppress(FileNotFoundError):
                     self._disk.remove(self._at(name))
             self._refuse_foreign()
-        except BlockingIOError:
-            self.close()
-            raise StoreError(f"{path} is being written to by another session") from None
         except BaseException:
             self.close()
             raise

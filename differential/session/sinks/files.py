@@ -13,7 +13,6 @@ writer of the file.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -60,14 +59,10 @@ class FileWriter:
         self._form = form
         self._noted: dict[str, Any] | None = None
         """The contents of the mark's file."""
-        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        self._lock = lock_of_writer(f"{path}.lock", path)  # first: who has it may cut off the file
         self._file = -1
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # first: who has it may cut off the file
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        except BlockingIOError:
-            self.close()
-            raise StoreError(f"{path} is being written to by another session") from None
         except BaseException:
             self.close()
             raise
@@ -201,6 +196,21 @@ def located(path: Path, what: Literal["file", "directory"]) -> str:
             f"there is no directory {parent} for the {what} of a sink (at {user_origin()}): make it first"
         )
     return whole
+
+
+def lock_of_writer(lock: str, path: str) -> int:
+    """Return the descriptor of the lock of the one writer to a path. Raises StoreError if there is another writer."""
+    import fcntl  # here, because Windows has none
+
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException as error:
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            raise StoreError(f"{path} is being written to by another session") from None
+        raise
+    return descriptor
 
 
 def _is_mark(size: Any, commit: Any, stream: Any, last: Any) -> bool:

@@ -164,6 +164,28 @@ def _run_bounded(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
 
 
+_AS_ON_WINDOWS = """
+import sys
+
+sys.modules["resource"] = sys.modules["fcntl"] = None
+from differential.session import Session
+from differential.trace.storage import Storage
+from timely import Config
+
+assert Storage.of(Config(spill_above=1)).above == 1
+with Session() as db:
+    db.table("orders", {"id": [1], "total": [5]})
+    db.commit()
+    print(db.ask(lambda t: t.orders).records())
+"""
+
+
+def test_one_process_needs_no_modules_that_windows_lacks() -> None:
+    command = [sys.executable, "-c", _AS_ON_WINDOWS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout == "[(1, 5)]\n", done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(200)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the bound is that of Linux")
