@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from differential.operators.exact_sums import sum_of_decimals
-from timely.errors import BuildError, DataError
-from timely.lowlevel import Decimals, logical_type, user_origin
+from timely.errors import DataError
+from timely.lowlevel import Decimals, logical_type, refusal
 
 Aggregate = Literal["count"] | tuple[str, Literal["count_distinct", "sum", "min", "max", "mean"]]
 """The number of records, or a column and the aggregate of its values."""
@@ -30,16 +30,16 @@ def check_aggregates(groups: Sequence[str], aggregates: Mapping[str, Any]) -> No
 
     >>> check_aggregates(["customer"], {"orders": "count", "spent": ("total", "sum")})
     """
-    where = f"aggregate (at {user_origin()})"
     example = "as in aggregate(orders='count', spent=('total', 'sum'))"
     if not aggregates:
-        raise BuildError(f"{where}: name at least one aggregate, {example}")
+        raise refusal("aggregate", f"name at least one aggregate, {example}")
     for name, of in aggregates.items():
         if name in groups:
-            raise BuildError(f"{where}: {name!r} is a column of the groups, so an aggregate needs another name")
+            raise refusal("aggregate", f"{name!r} is a column of the groups, so an aggregate needs another name")
         if of != "count" and not (isinstance(of, tuple) and len(of) == 2 and isinstance(of[0], str) and of[1] in KINDS):
-            raise BuildError(
-                f"{where}: {name}={of!r:.80} is neither 'count' nor a column and one of {', '.join(KINDS)}, {example}"
+            raise refusal(
+                "aggregate",
+                f"{name}={of!r:.80} is neither 'count' nor a column and one of {', '.join(KINDS)}, {example}",
             )
 
 
@@ -70,9 +70,9 @@ def refuse_type(aggregate: str, column: str, of: str | None) -> None:
     >>> refuse_type("sum", "total", "int64")
     """
     if aggregate in ("sum", "mean") and of is not None and type_of(aggregate, of) is None:
-        raise BuildError(
-            f"{aggregate} (at {user_origin()}): column {column!r} holds {of}, and a {aggregate} is one of numbers, "
-            "booleans, decimals or durations"
+        raise refusal(
+            aggregate,
+            f"column {column!r} holds {of}, and a {aggregate} is one of numbers, booleans, decimals or durations",
         )
 
 

@@ -18,8 +18,7 @@ from differential.session.named import R, with_types
 from differential.session.near import known_columns
 from differential.session.nulls import are_left_out, largest, presence, refuse_nulls, with_zeros
 from differential.session.windows import WINDOW, Kind, Sessions, assigned, refuse_other_kinds, refuse_windows
-from timely.errors import BuildError
-from timely.lowlevel import user_origin
+from timely.lowlevel import refusal
 
 ALL = "all records"
 """The column of the key if all records are one group and no column of theirs has this name."""
@@ -83,7 +82,7 @@ class GroupBy(Generic[R]):
     def count(self, name: str = "count") -> R:
         """Return how many records each group has, in a column of this name."""
         if name in self._names:
-            raise BuildError(f"count (at {user_origin()}): {name!r} is a column of the groups: take another name")
+            raise refusal("count", f"{name!r} is a column of the groups: take another name")
         return self._without_key(self._count(name))
 
     def count_distinct(self, column: str) -> R:
@@ -185,7 +184,7 @@ class GroupBy(Generic[R]):
         """Return (group, value of a column), indexed by group. Raises BuildError for what is not another column."""
         known_columns(self._columns, what, [column])
         if column in self._names:
-            raise BuildError(f"{what} (at {user_origin()}): {column!r} is a column of the groups")
+            raise refusal(what, f"{column!r} is a column of the groups")
         if column not in self._indexed:
             whole = self._records()
             is_whole = whole.names == (*self._names, column) and bool(self._names)
@@ -237,9 +236,10 @@ class Windows(GroupBy[R]):
         refuse_other_kinds(kind)
         column = relation.event_time if at is None else at
         if column is None:
-            raise BuildError(
-                f"window (at {user_origin()}): no column of event times is known here: window(..., at='column') names "
-                "it, and db.table(...).event_time('column') does so for all views"
+            raise refusal(
+                "window",
+                "no column of event times is known here: window(..., at='column') names it, and "
+                "db.table(...).event_time('column') does so for all views",
             )
         names = known_columns(relation.names, "window", [column], unnamed=relation._unnamed)
         refuse_windows(names)

@@ -21,7 +21,7 @@ from differential.operators import join as _join
 from differential.session.named import NamedCollection, R, with_types
 from differential.session.near import known_columns, names_twice, refuse_other_types
 from timely.errors import BuildError
-from timely.lowlevel import attributed, user_origin
+from timely.lowlevel import attributed, refusal, user_origin
 
 On = str | Sequence[str] | Mapping[str, str]
 """Columns that are to be equal: those with these names, or the names on the right by those on the left."""
@@ -61,9 +61,10 @@ def matched_columns(what: str, left: NamedCollection, right: NamedCollection, on
     """Return the columns of both sides that are to be equal. Raises BuildError if one of them does not exist."""
     names = [*on] if isinstance(on, Iterable) else []
     if not names or not all(isinstance(each, str) for each in names):
-        raise BuildError(
-            f"{what} (at {user_origin()}): on={on!r:.80} names no column: on='city' and on=['city', 'year'] name "
-            "columns that both sides have, and on={'city': 'name'} one here and one of the other side"
+        raise refusal(
+            what,
+            f"on={on!r:.80} names no column: on='city' and on=['city', 'year'] name columns that both sides have, and "
+            "on={'city': 'name'} one here and one of the other side",
         )
     pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else names)}
     known_columns(left.names, what, [*pairs])

@@ -19,8 +19,8 @@ from differential.session.named import R, with_types
 from differential.session.near import refuse_other_types
 from differential.session.schema import as_type
 from differential.session.table_data import Column
-from timely.errors import BuildError, DataError
-from timely.lowlevel import ColumnLike, name_of, nullable, typed, user_origin
+from timely.errors import DataError
+from timely.lowlevel import ColumnLike, name_of, nullable, refusal, typed, user_origin
 
 _OF_LISTS = ("value", "value?")
 """The names of the types of columns of lists and dicts."""
@@ -31,7 +31,7 @@ def with_match(operator: Callable[..., Any], left: Any, keys: Any, on: On | None
     keys = records_of(keys)
     if on is not None:
         if not isinstance(keys, type(left)):
-            raise BuildError(f"{name} (at {user_origin()}): `on` needs two collections of named columns")
+            raise refusal(name, "`on` needs two collections of named columns")
         ours, theirs = matched_columns(operator.__name__, left, keys, on)
         left, keys = left.keyed_by(*ours), keys.select(*theirs, keys=len(theirs))
     check_collections(name, left=left, right=keys)
@@ -53,9 +53,10 @@ def left_joined(left: R, right: R, on: On, missing: Mapping[str, Any] | None, na
     added = [each for each in right.names or () if each not in theirs]
     missing = missing or {}
     if not set(missing) <= set(added):
-        raise BuildError(
-            f"left_join (at {user_origin()}): the other side adds the columns {', '.join(added) or 'none'}, and "
-            f"`missing` has values for {', '.join(missing)}"
+        raise refusal(
+            "left_join",
+            f"the other side adds the columns {', '.join(added) or 'none'}, and `missing` has values for "
+            f"{', '.join(missing)}",
         )
     filled = {column: _filled(column, missing.get(column), right.types.get(column)) for column in added}
     both = joined_on(left, right, on, name)
@@ -73,21 +74,22 @@ def _filled(name: str, value: Any, known: str | None) -> Column:
 
     Raises BuildError where it is not a value, or not one of this type.
     """
-    here = f"left_join (at {user_origin()})"
     if value is None:
         if known is None:
-            raise BuildError(
-                f"{here}: the type of the column {name!r} is not known before there are rows, so that it cannot be "
-                f"null: missing={{{name!r}: typed([None], 'text?')}} states it, with typed of differential.frames"
+            raise refusal(
+                "left_join",
+                f"the type of the column {name!r} is not known before there are rows, so that it cannot be null: "
+                f"missing={{{name!r}: typed([None], 'text?')}} states it, with typed of differential.frames",
             )
         null: Column = typed([None], name_of(nullable(typed([], known))))
         return null
     is_column, is_list = isinstance(value, (np.ndarray, ColumnLike)), isinstance(value, (list, tuple))
     is_one = getattr(value, "ndim", 1) == 1 and len(value) == 1 if is_column else not is_list or known in _OF_LISTS
     if not is_one:
-        raise BuildError(
-            f"{here}: missing={{{name!r}: {value!r:.80}}} is not one value: give the value itself, or a column of one "
-            "row; for a column of lists, typed([[1, 2]], 'value') of differential.frames"
+        raise refusal(
+            "left_join",
+            f"missing={{{name!r}: {value!r:.80}}} is not one value: give the value itself, or a column of one row; for "
+            "a column of lists, typed([[1, 2]], 'value') of differential.frames",
         )
     column = column_of(value if is_column else [value], name)
     if known is None or name_of(column) in (known, f"{known}?") or _adds_nulls(column, known):
@@ -95,7 +97,7 @@ def _filled(name: str, value: Any, known: str | None) -> Column:
     try:
         return as_type(column, known)
     except DataError as error:
-        raise BuildError(f"{here}: missing={{{name!r}: {value!r:.80}}}: column {name!r} there {error}") from None
+        raise refusal("left_join", f"missing={{{name!r}: {value!r:.80}}}: column {name!r} there {error}") from None
 
 
 def _adds_nulls(column: Column, known: str) -> bool:

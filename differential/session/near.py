@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from timely.errors import BuildError, SessionError
-from timely.lowlevel import user_origin
+from timely.lowlevel import refusal, user_origin
 
 
 def columns_hint(name: str, names: Iterable[str]) -> str:
@@ -50,18 +50,18 @@ def known_columns(
     here = f"{what} (at {user_origin()})"
     if names is None:
         refuse_unnamed(what, unnamed)
-        raise BuildError(f"{here}: the columns have no names here; give them with .named(name, ...)")
+        raise refusal(what, "the columns have no names here; give them with .named(name, ...)")
     if not wanted and what == "keyed_by":
         raise BuildError(f"{here} needs a column")
     for name in wanted:
         if callable(name):
-            raise BuildError(f"{here}: a computed column needs a name, as in select({names[0]!r}, name=function)")
+            raise refusal(what, f"a computed column needs a name, as in select({names[0]!r}, name=function)")
         if not isinstance(name, str):
             raise BuildError(f"{here} takes column names as separate arguments, not {name!r:.80}")
         if name not in names:
-            raise BuildError(f"{here}: {where} no column {name!r}: {columns_hint(name, names)}")
+            raise refusal(what, f"{where} no column {name!r}: {columns_hint(name, names)}")
     if len(set(wanted)) < len(wanted):
-        raise BuildError(f"{here}: {', '.join(wanted)} names a column twice")
+        raise refusal(what, f"{', '.join(wanted)} names a column twice")
     return names
 
 
@@ -82,9 +82,10 @@ def lost_names(names: Sequence[str]) -> str:
 def refuse_unnamed(what: str, unnamed: str | None) -> None:
     """Raise BuildError if columns have no names for a reason that is known."""
     if unnamed is not None:
-        raise BuildError(
-            f"{what} (at {user_origin()}): the columns have no names, because {unnamed}: join(other, on='column') "
-            "after select(new='old') of one side keeps them, and named(name, ...) gives others"
+        raise refusal(
+            what,
+            f"the columns have no names, because {unnamed}: join(other, on='column') after select(new='old') of one "
+            "side keeps them, and named(name, ...) gives others",
         )
 
 
@@ -92,26 +93,28 @@ def refuse_stranger(what: str, other: object) -> None:
     """Raise BuildError for a join with anything but a collection, such as a table instead of its rows."""
     if not hasattr(other, "arrange_by_key"):
         shown = f"{type(other).__name__} {getattr(other, 'name', other)!r:.40}"
-        raise BuildError(
-            f"{what} (at {user_origin()}): {shown} is not a collection of this definition: the tables and views of the "
-            "session are attributes of what the definition receives, as t.orders is"
+        raise refusal(
+            what,
+            f"{shown} is not a collection of this definition: the tables and views of the session are attributes of "
+            "what the definition receives, as t.orders is",
         )
 
 
 def refuse_names(known: tuple[str, ...] | None, names: Sequence[object], keys: int) -> None:
     """Raise BuildError for what cannot be the names of the columns of a collection, which may have names already."""
-    where = f"named (at {user_origin()})"
     are_texts = all(isinstance(name, str) for name in names)
     if not are_texts or len(set(names)) < len(names) or not names or len(names) < keys:
-        raise BuildError(
-            f"{where}: {', '.join(map(repr, names))} cannot be the names of the columns: give each "
-            "column, those of the key included, a different text"
+        raise refusal(
+            "named",
+            f"{', '.join(map(repr, names))} cannot be the names of the columns: give each column, those of the key "
+            "included, a different text",
         )
     if known is not None and len(known) != len(names):
         remedy = "; select('column', ...) keeps some of the columns" if len(names) < len(known) else ""
-        raise BuildError(
-            f"{where}: the collection has the {len(known)} columns {', '.join(known)}, but {len(names)} names: "
-            f"{', '.join(map(str, names))}{remedy}"
+        raise refusal(
+            "named",
+            f"the collection has the {len(known)} columns {', '.join(known)}, but {len(names)} names: "
+            f"{', '.join(map(str, names))}{remedy}",
         )
 
 
@@ -121,9 +124,10 @@ def refuse_keys(keys: object, columns: int) -> None:
     >>> refuse_keys(1, 2)
     """
     if not isinstance(keys, Integral) or isinstance(keys, bool) or not 1 <= int(keys) <= columns:
-        raise BuildError(
-            f"select (at {user_origin()}): `keys` is the number of key columns, here from 1 to {columns}, not "
-            f"{keys!r:.80}; a column is renamed or computed under another name, and named() gives it this one"
+        raise refusal(
+            "select",
+            f"`keys` is the number of key columns, here from 1 to {columns}, not {keys!r:.80}; a column is renamed or "
+            "computed under another name, and named() gives it this one",
         )
 
 
@@ -136,13 +140,14 @@ def refuse_other_columns(what: str, names: tuple[str, ...] | None, other: tuple[
         return
     both = f"{', '.join(names)}, and of another one {', '.join(other)}"
     if len(names) != len(other):
-        raise BuildError(f"{what} (at {user_origin()}): the columns of one collection are {both}")
+        raise refusal(what, f"the columns of one collection are {both}")
     if names != other and set(names) == set(other):
         wanted = ", ".join(map(repr, names))
-        raise BuildError(
-            f"{what} (at {user_origin()}): the columns of one collection are {both}, and they are put together by "
-            f"position, in which the key of a table comes first: select({wanted}) puts them in the same order, and "
-            f"named({wanted}) takes them as they are"
+        raise refusal(
+            what,
+            f"the columns of one collection are {both}, and they are put together by position, in which the key of a "
+            f"table comes first: select({wanted}) puts them in the same order, and named({wanted}) takes them as they "
+            "are",
         )
 
 
@@ -175,10 +180,7 @@ def refuse_other_types(
                 f", so that {'none could ever be equal' if are_keys else 'one column cannot hold both'}; convert one "
                 "side, as typed(column, name) of differential.frames does"
             )
-        raise BuildError(
-            f"{what} (at {user_origin()}): column {ours!r} is of {one}, and {theirs!r} of the other side is of "
-            f"{other}{remedy}"
-        )
+        raise refusal(what, f"column {ours!r} is of {one}, and {theirs!r} of the other side is of {other}{remedy}")
 
 
 def names_of(columns: Sequence[str] | None) -> tuple[str, ...] | None:

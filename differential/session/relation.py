@@ -42,7 +42,7 @@ from differential.session.row import Row, by_name, chosen, is_of_the_library, of
 from differential.session.windows import Kind
 from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.lowlevel import user_origin
+from timely.lowlevel import refusal, user_origin
 
 P = ParamSpec("P")
 
@@ -214,7 +214,7 @@ class Relation(Alike):
         other = records_of(other)
         if on is not None:
             if not isinstance(other, Relation):
-                raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")
+                raise refusal("join", "`on` needs two collections of named columns")
             return joined_on(self, other, on, name)
         if isinstance(other, Relation):
             pairs = zip((self.names or ())[: self.keys], other.names or ())

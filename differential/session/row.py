@@ -11,7 +11,7 @@ import numpy as np
 from differential.session.near import columns_hint, refuse_unnamed
 from timely import rowwise
 from timely.errors import BuildError, ComparisonError, DataError
-from timely.lowlevel import ColumnLike, is_ours, name_of, user_origin
+from timely.lowlevel import ColumnLike, is_ours, name_of, refusal, user_origin
 
 
 class Row:
@@ -89,9 +89,10 @@ def refuse_other_order(what: str, names: Sequence[str], function: Callable[..., 
     """
     given = [each.name for each in _parameters(function)]
     if given != list(names) and sorted(given) == sorted(names):
-        raise BuildError(
-            f"{what} (at {user_origin()}): the function receives the columns in the order {', '.join(names)} (the key "
-            f"of a table comes first), and has parameters of these names in the order {', '.join(given)}"
+        raise refusal(
+            what,
+            f"the function receives the columns in the order {', '.join(names)} (the key of a table comes first), and "
+            f"has parameters of these names in the order {', '.join(given)}",
         )
 
 
@@ -111,9 +112,10 @@ def refuse_values(computed: Mapping[str, object]) -> None:
     """
     for name, value in computed.items():
         if not isinstance(value, str) and not callable(value):
-            raise BuildError(
-                f"select (at {user_origin()}): {name}={value!r:.80} is neither the name of a column nor a function of "
-                f"a row; lambda r: {value!r:.80} makes a column of one value"
+            raise refusal(
+                "select",
+                f"{name}={value!r:.80} is neither the name of a column nor a function of a row; lambda r: "
+                f"{value!r:.80} makes a column of one value",
             )
 
 

@@ -24,8 +24,8 @@ from differential.operators.in_pieces import ROWS_PER_PIECE, in_pieces
 from differential.operators.linear import linear
 from differential.session.named import R, with_types
 from differential.session.session_windows import event_times, in_sessions, refuse_far
-from timely.errors import BuildError, DataError
-from timely.lowlevel import attributed, typed, user_origin
+from timely.errors import DataError
+from timely.lowlevel import attributed, refusal, typed, user_origin
 
 WINDOW = ("window_start", "window_end")
 """The columns of the bounds of a window."""
@@ -95,9 +95,8 @@ def sessions(gap: Duration) -> Sessions:
 def refuse_other_kinds(kind: object) -> None:
     """Raise BuildError if something is not a kind of window."""
     if not isinstance(kind, Kind):
-        raise BuildError(
-            f"window (at {user_origin()}): {kind!r:.80} is not a kind of window: use tumbling(size), "
-            "sliding(size, step) or sessions(gap)"
+        raise refusal(
+            "window", f"{kind!r:.80} is not a kind of window: use tumbling(size), sliding(size, step) or sessions(gap)"
         )
 
 
@@ -105,9 +104,10 @@ def refuse_windows(names: tuple[str, ...]) -> None:
     """Raise BuildError if a collection has the columns of another window."""
     if taken := [name for name in WINDOW if name in names]:
         kept = "".join(f"{name!r}, " for name in names if name not in WINDOW)
-        raise BuildError(
-            f"window (at {user_origin()}): the columns {', '.join(taken)} are those of another window: give them other "
-            f"names, as in select({kept}start={taken[0]!r}).window(..., at='start')"
+        raise refusal(
+            "window",
+            f"the columns {', '.join(taken)} are those of another window: give them other names, as in "
+            f"select({kept}start={taken[0]!r}).window(..., at='start')",
         )
 
 
@@ -154,7 +154,7 @@ def _refuse_type(kind: Kind, column: str, of: str | None) -> None:
             if duration is not None:
                 count_of(duration, like)
     except DataError as error:
-        raise BuildError(f"window (at {user_origin()}): column {column!r}: {error}") from None
+        raise refusal("window", f"column {column!r}: {error}") from None
 
 
 def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:
@@ -221,6 +221,4 @@ def _starts(times: Any, size: int, step: int, offset: int) -> tuple[Any, Any]:
 def _refuse_none(what: str, duration: Duration) -> None:
     is_duration = isinstance(duration, (int, np.integer, dt.timedelta, np.timedelta64)) and duration is not True
     if not is_duration or not duration > duration * 0:  # type: ignore[operator]
-        raise BuildError(
-            f"window (at {user_origin()}): the {what} is a positive timedelta or whole number, not {duration!r:.80}"
-        )
+        raise refusal("window", f"the {what} is a positive timedelta or whole number, not {duration!r:.80}")

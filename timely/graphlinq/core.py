@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
-from timely.errors import BuildError
 from timely.graphlinq.degrees import degrees as _degrees
 from timely.graphlinq.index import as_nodes, check_edges
 from timely.graphlinq.layers import Layers
-from timely.lowlevel import Array, Columns, check_streams, concatenate, of_columns, user_origin
+from timely.lowlevel import Array, Columns, check_streams, concatenate, of_columns, refusal
 
 Partition = Literal["source", "edge"]
 
@@ -19,8 +18,7 @@ class GraphCore:
 
     def __init__(self, edges: Stream, *, partition: Partition = "source") -> None:
         if partition not in ("source", "edge"):
-            where = f"Graph (at {user_origin()})"
-            raise BuildError(f"{where}: a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
+            raise refusal("Graph", f"a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
         check_streams("Graph", edges=edges)
         self.edges = edges.map_batch(_checked, name="edges")
         self.scope: Scope = edges.scope

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.errors import BuildError, DataError
+from timely.errors import DataError
 from timely.graphlinq.grouping import Combination, group_nodes, identity, meaning, summable, ufuncs_of
 from timely.graphlinq.index import Index, Ints, as_nodes
 from timely.lowlevel import (
@@ -27,9 +27,9 @@ from timely.lowlevel import (
     concatenate,
     consult,
     in_type,
+    refusal,
     total,
     total_of_totals,
-    user_origin,
 )
 
 Rows = Ints | slice
@@ -58,9 +58,8 @@ class Aggregator:
 
     def __post_init__(self) -> None:
         if not isinstance(self.combine, np.ufunc):
-            where = f"Aggregator (at {user_origin()})"
-            what = "an aggregator combines values by a ufunc, such as np.add"
-            raise BuildError(f"{where}: {what}, not by {self.combine!r:.80}")
+            problem = f"an aggregator combines values by a ufunc, such as np.add, not by {self.combine!r:.80}"
+            raise refusal("Aggregator", problem)
         check_functions("Aggregator", values=self.values)
 
 
@@ -100,14 +99,14 @@ class VertexProgram:
         check_functions("VertexProgram", init=self.init, message=self.message, update=self.update)
         optional = {"along": self.along, "sends": self.sends, "until": self.until}
         check_functions("VertexProgram", **{role: given for role, given in optional.items() if given is not None})
-        where, number = f"VertexProgram (at {user_origin()})", self.supersteps
+        number = self.supersteps
         if number is not None and (not isinstance(number, Integral) or isinstance(number, bool) or number < 0):
-            raise BuildError(f"{where}: it cannot run {number!r:.80} supersteps: it is a whole number from 0 on")
+            problem = f"it cannot run {number!r:.80} supersteps: it is a whole number from 0 on"
+            raise refusal("VertexProgram", problem)
         given = self.aggregators
         if not isinstance(given, Mapping) or not all(isinstance(each, Aggregator) for each in given.values()):
-            raise BuildError(
-                f"{where}: aggregators are a dictionary, such as {{'sum': Aggregator(...)}}, not {given!r:.80}"
-            )
+            problem = f"aggregators are a dictionary, such as {{'sum': Aggregator(...)}}, not {given!r:.80}"
+            raise refusal("VertexProgram", problem)
 
 
 class Run:

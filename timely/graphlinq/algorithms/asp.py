@@ -13,10 +13,9 @@ from numbers import Integral
 import numpy as np
 
 from timely import Stream
-from timely.errors import BuildError
 from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.run import Superstep, VertexProgram
-from timely.lowlevel import Array, user_origin
+from timely.lowlevel import Array, refusal
 
 MOST = 62
 """The number of landmarks that fit into a word."""
@@ -36,12 +35,15 @@ def landmark_distances(graph: Graph, landmarks: Sequence[int] | int) -> Stream:
     [(1, 0, 1), (2, 1, 2), (3, 2, 0)]
     """
     check_graph("landmark_distances", graph)
-    where = f"landmark_distances (at {user_origin()})"
     landmarks = [int(landmarks)] if isinstance(landmarks, Integral) else landmarks
     if not isinstance(landmarks, (Sequence, np.ndarray)) or not all(isinstance(each, Integral) for each in landmarks):
-        raise BuildError(f"{where}: `landmarks` must be a list of nodes, whole numbers, not {landmarks!r:.80}")
+        raise refusal(
+            "landmark_distances", f"`landmarks` must be a list of nodes, whole numbers, not {landmarks!r:.80}"
+        )
     if not 1 <= len(landmarks) <= MOST:
-        raise BuildError(f"{where}: {len(landmarks)} landmarks were given: 1 to {MOST} can be searched from at once")
+        raise refusal(
+            "landmark_distances", f"{len(landmarks)} landmarks were given: 1 to {MOST} can be searched from at once"
+        )
     bits = [1 << place for place in range(len(landmarks))]
 
     def init(node: Array) -> tuple[Array, ...]:

@@ -7,11 +7,11 @@ from numbers import Real
 import numpy as np
 
 from timely import Stream
-from timely.errors import BuildError, DataError
+from timely.errors import DataError
 from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.run import Aggregator, Superstep, VertexProgram
-from timely.lowlevel import Array, check_streams, check_whole, user_origin
+from timely.lowlevel import Array, check_streams, check_whole, refusal
 
 
 def pagerank(
@@ -46,14 +46,13 @@ def pagerank(
     """
 
     check_graph("pagerank", graph)
-    where = f"pagerank (at {user_origin()})"
     if not isinstance(damping, Real) or not 0 <= damping < 1:
-        raise BuildError(f"{where}: `damping` must be a number of at least 0 and less than 1, not {damping!r:.80}")
+        raise refusal("pagerank", f"`damping` must be a number of at least 0 and less than 1, not {damping!r:.80}")
     check_whole("pagerank", 0, rounds=rounds)
     if personalisation is not None:
         check_streams("pagerank", personalisation=personalisation)
     if tolerance is not None and not (isinstance(tolerance, Real) and tolerance >= 0):
-        raise BuildError(f"{where}: `tolerance` must be a number of at least 0, or None, not {tolerance!r:.80}")
+        raise refusal("pagerank", f"`tolerance` must be a number of at least 0, or None, not {tolerance!r:.80}")
 
     def update(
         superstep: Superstep, rank: Array, degree: Array, weight: Array, change: Array, received: Array
