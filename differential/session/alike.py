@@ -33,8 +33,7 @@ from differential.operators import (
     negate as _negate,
     sets as _sets,
 )
-from differential.session.joined import On
-from differential.session.matching import left_joined, with_match
+from differential.session.joined import On, left_joined, with_match
 from differential.session.named import NamedCollection
 from differential.session.near import refuse_other_columns, refuse_other_types, refuse_stranger
 from differential.session.nulls import with_nulls_of

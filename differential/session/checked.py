@@ -1,8 +1,8 @@
-"""Functions of columns that are checked where their mistakes would be silent."""
+"""Functions of columns, and what they compare, checked where their mistakes would be silent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import isclose
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -10,11 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from differential.session.alike import Alike
-from differential.session.compared import Compared
 from differential.session.row import Row, by_name, has_columns_as_parameters, name_column
 from differential.session.variables import refuse_changes, variables_of
 from timely.errors import BuildError, ComparisonError
-from timely.lowlevel import ColumnLike, Typed, name_of, typed, user_origin
+from timely.lowlevel import (
+    COMPARISONS,
+    ColumnLike,
+    Typed,
+    name_of,
+    refuse_comparison,
+    refuse_members,
+    typed,
+    user_origin,
+)
 
 
 def checked_by_name(collection: Alike, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -174,3 +182,32 @@ def _is_same(one: Any, other: Any) -> bool:
         return True
     # NaN and NaT, of whatever class, differ from themselves.
     return bool(one == other) or (one is None and other is None) or bool(one != one and other != other)
+
+
+class Compared(np.ndarray[Any, Any]):
+    """An array that raises ComparisonError where NumPy answers False for each row, because nothing could be equal.
+
+    >>> np.array([30]) == "30"
+    array([False])
+    >>> np.array([30]).view(Compared) == "30"
+    Traceback (most recent call last):
+    timely.errors.ComparisonError: numbers cannot be compared with text ('30'): write 30, without quotes
+    """
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc in COMPARISONS and method == "__call__":
+            refuse_comparison(*inputs)
+        # Of plain arrays: NumPy would call this method again for others.
+        plain = {name: tuple(map(_plain, each)) if name == "out" else _plain(each) for name, each in options.items()}
+        result = getattr(ufunc, method)(*map(_plain, inputs), **plain)
+        return result.view(Compared) if isinstance(result, np.ndarray) else result
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Iterable[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        refuse_members(function, tuple(args))
+        return super().__array_function__(function, types, args, kwargs)
+
+
+def _plain(operand: Any) -> Any:
+    return operand.view(np.ndarray) if isinstance(operand, Compared) else operand

@@ -11,8 +11,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic
 
-from differential.session.aggregate import Aggregate, check_aggregates, quotient, refuse_type, type_of
-from differential.session.decimal_sums import is_narrow_decimal, sums_of_decimals
+from differential.session.aggregate import (
+    Aggregate,
+    check_aggregates,
+    is_narrow_decimal,
+    quotient,
+    refuse_type,
+    sums_of_decimals,
+    type_of,
+)
 from differential.session.guesses import GROUPS, absent
 from differential.session.named import R, with_types
 from differential.session.near import known_columns

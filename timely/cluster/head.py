@@ -12,8 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from timely.cluster.lifeline import Declare, spread
-from timely.cluster.lines import LineConnection
+from timely.cluster.lines import Declare, LineConnection, spread
 from timely.cluster.place import ProcessPlace, RendezvousWaiting, addresses_of
 from timely.cluster.ports import listener_at, reserved_ports
 from timely.cluster.seal import KeyPairSeal, Seal

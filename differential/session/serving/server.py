@@ -84,7 +84,7 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
         import uvicorn  # noqa: F401
 
         from differential.session.serving.application import Application
-    from differential.session.serving.guard import Guard
+    from differential.session.serving.application import Guard
     from differential.session.serving.incoming import REQUESTS, Incoming
     from differential.session.serving.outgoing import SessionHubs
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Updates, new_input, replay_into
 from differential.capture import CapturedUpdates, Statement, stated
-from differential.capture.seen import Seen
+from differential.capture.replay import Seen
 from tests.thorough import examples
 from timely import Antichain, Config, Worker, execute
 from timely.capture import EventFileReader, EventFileWriter, EventQueue

@@ -16,11 +16,9 @@ import zmq
 
 from tests.unit.communication.networks import free_ports, together
 from timely.cluster.head import Head
-from timely.cluster.lifeline import GONE
-from timely.cluster.lines import LineConnection
-from timely.cluster.member import Member
+from timely.cluster.lines import GONE, LineConnection
 from timely.cluster.place import ProcessPlace
-from timely.cluster.rendezvous import placed_at
+from timely.cluster.rendezvous import Member, placed_at
 from timely.cluster.seal import KeyPairSeal
 from timely.config import Config
 from timely.errors import ConfigError, PeerFailed, TransportError
