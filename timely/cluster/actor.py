@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import IO, Any, NamedTuple
 
-from timely.cluster.ports import reserved_ports
+from timely.cluster.place import reserved_ports
 from timely.communication.curve import write_keys
 from timely.communication.notes import Notes
 from timely.config import Config

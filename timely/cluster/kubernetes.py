@@ -25,8 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 
-from timely.cluster.place import ProcessPlace, number
-from timely.cluster.ports import listener_at
+from timely.cluster.place import ProcessPlace, listener_at, number
 from timely.cluster.rendezvous import placed_at
 from timely.communication.curve import KEY_FILE, write_keys
 from timely.config import Config

@@ -19,8 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from timely.cluster.place import ProcessPlace, number
-from timely.cluster.ports import agreed_ports
+from timely.cluster.place import ProcessPlace, agreed_ports, number
 from timely.cluster.rendezvous import placed_at
 from timely.communication.curve import load_keys, make_keys, write_keys
 from timely.config import Config

@@ -19,8 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 
-from timely.cluster.place import ProcessPlace, number
-from timely.cluster.ports import agreed_ports
+from timely.cluster.place import ProcessPlace, agreed_ports, number
 from timely.cluster.rendezvous import placed_at
 from timely.config import Config
 from timely.errors import ConfigError

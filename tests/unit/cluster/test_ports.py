@@ -8,8 +8,8 @@ import socket
 import pytest
 import zmq
 
-from timely.cluster import ports
-from timely.cluster.ports import reserved_ports
+from timely.cluster import place
+from timely.cluster.place import reserved_ports
 from timely.errors import TransportError
 
 
@@ -28,7 +28,7 @@ def test_reservations_do_not_overlap_and_permit_to_listen() -> None:
 
 def test_ports_in_use_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     first = reserved_ports(1)
-    monkeypatch.setattr(ports, "FIRST", first)
-    monkeypatch.setattr(ports, "LAST", first + 2)
+    monkeypatch.setattr(place, "FIRST", first)
+    monkeypatch.setattr(place, "LAST", first + 2)
     with pytest.raises(TransportError, match="no 1 consecutive free ports"):
         reserved_ports(1)

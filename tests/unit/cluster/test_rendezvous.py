@@ -15,11 +15,9 @@ import pytest
 import zmq
 
 from tests.unit.communication.networks import free_ports, together
-from timely.cluster.head import Head
-from timely.cluster.lines import GONE, LineConnection
+from timely.cluster.lines import GONE, KeyPairSeal, LineConnection
 from timely.cluster.place import ProcessPlace
-from timely.cluster.rendezvous import Member, placed_at
-from timely.cluster.seal import KeyPairSeal
+from timely.cluster.rendezvous import Head, Member, placed_at
 from timely.config import Config
 from timely.errors import ConfigError, PeerFailed, TransportError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from timely.cluster.seal import KeyPairSeal
+from timely.cluster.lines import KeyPairSeal
 from timely.errors import TransportError
 
 SEAL = KeyPairSeal(b"p" * 40, b"s" * 40)
