@@ -22,8 +22,7 @@ from differential.collection import Collection
 from differential.data.updates import Updates
 from differential.durable import rows
 from differential.durable.committing import Appender, Offset
-from differential.durable.keep import seconds_of
-from differential.durable.manifest import Part, Position
+from differential.durable.manifest import Part, Position, seconds_of
 from differential.durable.shard import missing
 from differential.durable.state import INPUT, OpenShard
 from differential.operators.input import Diff, InputSession, check_open, interned_updates

@@ -16,7 +16,7 @@ from differential.arrangement.core import CollectionCore
 from differential.data.updates import Updates
 from differential.durable import rows
 from differential.durable.committing import Appender, split
-from differential.durable.keep import seconds_of
+from differential.durable.manifest import seconds_of
 from differential.durable.state import OUTPUT, OpenShard
 from differential.operators.output import GatherUpdates
 from timely import Probe

@@ -42,9 +42,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from differential.durable.keep import Keep
 from differential.durable.kinds import kind_of
-from differential.durable.manifest import Manifest, Part, Position, described
+from differential.durable.manifest import Keep, Manifest, Part, Position, described
 from differential.durable.opening import agreed, check, claimed
 from differential.durable.places import Stores, check_name, checked_fields, place_of
 from differential.durable.shard import Shard, refuse_remains

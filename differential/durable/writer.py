@@ -26,9 +26,8 @@ from typing import Any, TypeVar
 
 from differential.data.updates import Updates
 from differential.durable import compaction, rows
-from differential.durable.keep import Keep
 from differential.durable.kinds import pa
-from differential.durable.manifest import Manifest, Owner, Part, Position, described
+from differential.durable.manifest import Keep, Manifest, Owner, Part, Position, described
 from differential.durable.shard import Shard, missing
 from differential.durable.unanswered import awaited
 from timely.errors import FencedError, StateError, StoreError

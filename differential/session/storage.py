@@ -26,9 +26,8 @@ from typing import Any, TypeVar
 
 from differential.data.updates import Updates
 from differential.durable import rows
-from differential.durable.keep import Keep
 from differential.durable.kinds import empty, kind_of
-from differential.durable.manifest import Manifest, Position
+from differential.durable.manifest import Keep, Manifest, Position
 from differential.durable.places import Directory, Stores, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer

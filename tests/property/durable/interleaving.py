@@ -17,8 +17,7 @@ from threading import Thread, get_ident
 import numpy as np
 
 from differential import Updates
-from differential.durable.keep import Keep
-from differential.durable.manifest import Manifest
+from differential.durable.manifest import Keep, Manifest
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from tests.simulation.stores import Crash

@@ -15,9 +15,9 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Collection, Updates
 from differential.durable import Directory, Shard, State, compaction, durable_input, persist, rows
-from differential.durable.keep import Keep
 from differential.durable.kinds import items, kind_of
 from differential.durable.local import LocalStore
+from differential.durable.manifest import Keep
 from differential.durable.writer import Writer
 from tests.simulation.stores import Seeded, SimulatedDisk
 from tests.thorough import examples

@@ -12,8 +12,7 @@ import numpy as np
 
 from differential import Updates
 from differential.durable import Directory, Shard
-from differential.durable.keep import Keep
-from differential.durable.manifest import Part
+from differential.durable.manifest import Keep, Part
 from differential.durable.writer import Writer
 from timely.lowlevel import typed
 

@@ -15,7 +15,7 @@ import pytest
 
 from differential import Updates
 from differential.durable import LocalStore, Shard, compaction
-from differential.durable.keep import Keep
+from differential.durable.manifest import Keep
 from differential.durable.writer import Writer
 
 Contents = dict[tuple[Any, ...], int]

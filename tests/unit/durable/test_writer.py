@@ -11,9 +11,8 @@ import pytest
 
 from differential import Updates
 from differential.durable import compaction, writer as module
-from differential.durable.keep import Keep
 from differential.durable.local import LocalStore
-from differential.durable.manifest import Part
+from differential.durable.manifest import Keep, Part
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from tests.simulation.stores import Seeded, SimulatedStore
