@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from differential.frames.read import needs_arrow
 from differential.session.changes import Change
 from differential.session.sources.parts import TablePart
-from differential.session.sources.read_ahead import ReadAhead
-from differential.session.sources.remote import changes_of
+from differential.session.sources.remote import ReadAhead, changes_of
 from differential.session.sources.source import Position, SourceBatch, Target
 from differential.session.sources.tables import chunk
 from timely.errors import ConfigError, DataError, SessionError
