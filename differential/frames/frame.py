@@ -166,18 +166,14 @@ class Frame:
 
     def __repr__(self) -> str:
         lines = aligned([list(map(cell, self.names)), list(self.types.values()), *self._cells()])
-        left = len(self) - _SHOWN
-        return "\n".join([*lines, f"... {left} more rows"] if left > 0 else lines)
+        return "\n".join([*lines, *self._more()])
 
     def _repr_html_(self) -> str:
-        def row(cells: Sequence[str], tag: str) -> str:
-            return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+        return as_html(self.names, [list(self.types.values())], self._cells(), self._more())
 
-        head = row(self.names, "th") + row(list(self.types.values()), "td")
-        body = "".join(row(cells, "td") for cells in self._cells())
+    def _more(self) -> list[str]:
         left = len(self) - _SHOWN
-        note = f"<p>... {left} more rows</p>" if left > 0 else ""
-        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{note}"
+        return [f"... {left} more rows"] if left > 0 else []
 
     def _cells(self) -> list[list[str]]:
         """Return the first rows as text."""
@@ -199,6 +195,23 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def as_html(
+    names: Sequence[str], under: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], notes: Sequence[str]
+) -> str:
+    """Return rows of text as a table in HTML, with names and further rows in its head, and notes below it.
+
+    >>> as_html(["x"], [], [["<1>"]], [])
+    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>&lt;1&gt;</td></tr></tbody></table>'
+    """
+
+    def row(cells: Sequence[str], tag: str = "td") -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    head, body = row(names, "th") + "".join(map(row, under)), "".join(map(row, rows))
+    more = "".join(f"<p>{escape(note)}</p>" for note in notes)
+    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{more}"
 
 
 WIDTH = 80

@@ -8,12 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from differential.frames.frame import WIDTH, aligned, cell
+from differential.frames.frame import WIDTH, aligned, as_html, cell
 from differential.frames.python import items
 from differential.kernels.compile import NOTHING
 from differential.session.table_data import Column, frame_of, order_of, ordered
@@ -106,13 +105,7 @@ class Rows:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self._cells(self.columns))
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(field)}</td>' for field in self._cells(record))}</tr>"
-            for record in self._head()
-        )
-        more = "".join(f"<p>{escape(line)}</p>" for line in self._more())
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        return as_html(self._cells(self.columns), [], list(map(self._cells, self._head())), self._more())
 
     def _cells(self, record: Sequence[Any]) -> list[str]:
         more = ["..."] if len(self.columns) > SHOWN_COLUMNS else []
