@@ -27,7 +27,9 @@ class EdgePresence:
     def __init__(self, scope: Scope, edges: Collection, width: int) -> None:
         """Build the semijoin; an edge has `width` fields."""
         self.session, asked = new_input(scope, keys=width, name="edges to remove")
-        self.found = Gathered(edges.map(_whole, keys=width).semijoin(asked), "edges to remove")
+        # All fields are the key, so one look-up finds one edge.
+        whole = edges.map(lambda *edge: edge, keys=width)
+        self.found = Gathered(whole.semijoin(asked), "edges to remove")
         self._counts: dict[Edge, int] = {}
 
     def unknown(self, changes: Iterable[EpochChange]) -> list[Edge]:
@@ -76,11 +78,6 @@ class EdgePresence:
         return change._replace(
             source=source, target=target, weight=None if weight is None else weight[kept], diff=change.diff[kept]
         )
-
-
-def _whole(*edge: Any) -> tuple[Any, ...]:
-    """Return the edge as it is. The map around it makes all fields the key, so one look-up finds one edge."""
-    return edge
 
 
 def _rows(change: EpochChange) -> Iterator[tuple[Edge, int]]:

@@ -48,7 +48,8 @@ def distances(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
             csgraph.dijkstra(matrix, indices=starts, min_only=True) if len(starts) else np.full(len(present), np.inf)
         )
         reached = np.isfinite(least)
-        return present[reached], _lengths(edges, least[reached])
+        has_floats = edges.weight is not None and edges.weight.dtype.kind == "f"
+        return present[reached], least[reached] if has_floats else least[reached].astype(np.int64)
     targets = np.unique(nodes["to"])
     least = csgraph.dijkstra(matrix, indices=starts, unweighted=True)[:, np.searchsorted(present, targets)]
     source, target = np.nonzero(np.isfinite(least))
@@ -228,11 +229,6 @@ def _least_of(label: Ints) -> Ints:
     _, first, which = np.unique(label, return_index=True, return_inverse=True)
     least: Ints = first[which]
     return least
-
-
-def _lengths(edges: Edges, least: NDArray[np.float64]) -> NDArray[Any]:
-    """Return distances in the type of the edges' lengths."""
-    return least if edges.weight is not None and edges.weight.dtype.kind == "f" else least.astype(np.int64)
 
 
 def _connected_first(motif: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -168,17 +168,14 @@ def _filled(name: str, value: Any, known: str | None) -> Column:
             "a column of lists, typed([[1, 2]], 'value') of differential.frames",
         )
     column = column_of(value if is_column else [value], name)
-    if known is None or name_of(column) in (known, f"{known}?") or _adds_nulls(column, known):
+    of = name_of(column)
+    adds_nulls = known is not None and of.endswith("?") and not known.endswith("?")
+    if known is None or of in (known, f"{known}?") or adds_nulls:
         return column
     try:
         return as_type(column, known)
     except DataError as error:
         raise refusal("left_join", f"missing={{{name!r}: {value!r:.80}}}: column {name!r} there {error}") from None
-
-
-def _adds_nulls(column: Column, known: str) -> bool:
-    """Return whether a column makes one of this type a column that may have nulls."""
-    return name_of(column).endswith("?") and not known.endswith("?")
 
 
 def _fitting(name: str, filled: Column) -> Callable[[Any], Any]:

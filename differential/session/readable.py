@@ -127,8 +127,7 @@ class Readable:
         if callback is None:
             callback = Cell(self)
         elif not callable(callback):
-            where = user_origin()
-            raise SessionError(f"watch (at {where}) takes a function of a change, not {callback!r:.80}")
+            raise SessionError(f"watch (at {user_origin()}) takes a function of a change, not {callback!r:.80}")
         return self._catalog.watch(Watch(self._catalog.follow(self._item, made_by), callback))
 
     def publish(self, address: str, *, keys: str) -> Publication:

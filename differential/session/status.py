@@ -7,6 +7,7 @@ from typing import NamedTuple
 from differential.session.rows import Rows
 
 _SHOWN = 100_000
+"""The tables of distinct texts and records are shown from this many bytes on: they have some from the beginning."""
 
 
 class Status(NamedTuple):
@@ -36,17 +37,13 @@ class Status(NamedTuple):
 
     def heading(self) -> str:
         """Return a line about the session as a whole."""
+        has_interned = self.interned_bytes >= _SHOWN
         return (
             f"commit {self.commit}, {self.workers} worker(s), {self.uncommitted} uncommitted statement(s), "
             f"{self.nbytes / 1e6:.1f} MB of indexes"
-            + (f", {self.interned_bytes / 1e6:.1f} MB of distinct texts and records" if self._has_interned else "")
+            + (f", {self.interned_bytes / 1e6:.1f} MB of distinct texts and records" if has_interned else "")
             + (f", still computing: {', '.join(self.computing)}" if self.computing else "")
         )
-
-    @property
-    def _has_interned(self) -> bool:
-        """Whether these tables have more than they begin with."""
-        return self.interned_bytes >= _SHOWN
 
     def __str__(self) -> str:
         return "\n".join([self.heading(), *map(str, self._shown())])
