@@ -18,14 +18,13 @@ from differential.session.changes import Changes
 from differential.session.clock import Clocks
 from differential.session.deliveries import Deliveries, show_ended
 from differential.session.engine import Engine
-from differential.session.failures import Failures, report
+from differential.session.failures import Failures, report, stating_outcome
 from differential.session.feeds import Feeds
 from differential.session.interrupt import Deferral
 from differential.session.item import Item, failure, refuse_readers
 from differential.session.live import Watch, Watches
 from differential.session.near import meant
 from differential.session.netting import Begun, Nets, Stated, changes_of, forget_kinds
-from differential.session.outcome import stating_outcome
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Session
 from differential.operators.groups import Groups
-from differential.session import session_windows, sessions
+from differential.session import sessions, windows
 from tests.oracle import event_time as oracle
 
 rows = st.tuples(st.integers(0, 1), st.just(0), st.integers(-25, 25))
@@ -23,7 +23,7 @@ rows = st.tuples(st.integers(0, 1), st.just(0), st.integers(-25, 25))
 def test_sessions_of_records_that_come_and_go(gap: int, block: int, commits: list[list[tuple[int, int, int]]]) -> None:
     """A row that is there leaves, and any other one comes."""
     present: Counter[Any] = Counter()
-    with mock.patch.object(session_windows, "CELLS_PER_BLOCK", block), Session() as db:
+    with mock.patch.object(windows, "CELLS_PER_BLOCK", block), Session() as db:
         table = db.table("visits", {"key": int, "x": int, "at": int})
         view = db.view("counts", lambda t: t.visits.window(sessions(gap), at="at").group_by("key").count())
         for commit in commits:
@@ -43,13 +43,13 @@ def test_a_change_reads_few_rows_of_a_group_with_many_sessions(apart: int) -> No
     read: Counter[str] = Counter()
 
     def counted(name: str) -> Any:
-        original = getattr(session_windows._Sessions, name)
+        original = getattr(windows._Sessions, name)
 
         def reduced(self: Any, groups: Groups) -> Any:
             read[name] += len(groups.index)
             return original(self, groups)
 
-        return mock.patch.object(session_windows._Sessions, name, reduced)
+        return mock.patch.object(windows._Sessions, name, reduced)
 
     with counted("_runs_of_block"), counted("_sessions_of_group"), Session() as db:
         visits = db.table("visits", {"at": int})

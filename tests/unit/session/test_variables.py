@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from differential import Session
-from differential.session.variables import refuse_changes, variables_of
+from differential.session.checked import refuse_changes, variables_of
 from timely import rowwise
 from timely.errors import BuildError, SessionError
 
