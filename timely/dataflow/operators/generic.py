@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 from timely.arguments import check_functions, check_logic
 from timely.dataflow.activator import Activator
@@ -87,10 +88,8 @@ def unary(stream: S, pact: Pact, logic: UnaryLogic, *, name: str = "unary") -> S
     [2, 4]
     """
     check_logic(name, logic)
-    builder = OperatorBuilder(stream.scope, name)
-    input = builder.add_input(stream, pact)
-    output, result = builder.add_output()
-    builder.build_from(lambda: logic(input, output))
+    builder, ports, result = _begun(name, [(stream, pact)])
+    builder.build_from(partial(logic, *ports))
     return result
 
 
@@ -117,10 +116,8 @@ def unary_frontier(
     [5]
     """
     check_functions(name, constructor=constructor)
-    builder = OperatorBuilder(stream.scope, name)
-    input = builder.add_input(stream, pact, frontier=True)
-    output, result = builder.add_output(initial=True)
-    builder.build(_constructed(constructor, input, output))
+    builder, ports, result = _begun(name, [(stream, pact)], frontier=True)
+    builder.build(_constructed(constructor, *ports))
     return result
 
 
@@ -136,11 +133,8 @@ def binary(left: S, right: S, left_pact: Pact, right_pact: Pact, logic: BinaryLo
     """
     check_logic(name, logic)
     check_streams(name, left=left, right=right)
-    builder = OperatorBuilder(left.scope, name)
-    first = builder.add_input(left, left_pact)
-    second = builder.add_input(right, right_pact)
-    output, result = builder.add_output()
-    builder.build_from(lambda: logic(first, second, output))
+    builder, ports, result = _begun(name, [(left, left_pact), (right, right_pact)])
+    builder.build_from(partial(logic, *ports))
     return result
 
 
@@ -169,11 +163,8 @@ def binary_frontier(
     """
     check_functions(name, constructor=constructor)
     check_streams(name, left=left, right=right)
-    builder = OperatorBuilder(left.scope, name)
-    first = builder.add_input(left, left_pact, frontier=True)
-    second = builder.add_input(right, right_pact, frontier=True)
-    output, result = builder.add_output(initial=True)
-    builder.build(_constructed(constructor, first, second, output))
+    builder, ports, result = _begun(name, [(left, left_pact), (right, right_pact)], frontier=True)
+    builder.build(_constructed(constructor, *ports))
     return result
 
 
@@ -195,10 +186,8 @@ def unary_notify(
     [5]
     """
     check_logic(name, logic)
-    builder = OperatorBuilder(stream.scope, name)
-    input = builder.add_input(stream, pact, frontier=True)
-    output, result = builder.add_output(initial=True)
-    builder.build(_notified(logic, [input], output, init))
+    builder, ports, result = _begun(name, [(stream, pact)], frontier=True)
+    builder.build(_notified(logic, ports, init))
     return result
 
 
@@ -228,16 +217,24 @@ def binary_notify(
     """
     check_logic(name, logic)
     check_streams(name, left=left, right=right)
-    builder = OperatorBuilder(left.scope, name)
-    first = builder.add_input(left, left_pact, frontier=True)
-    second = builder.add_input(right, right_pact, frontier=True)
-    output, result = builder.add_output(initial=True)
-    builder.build(_notified(logic, [first, second], output, init))
+    builder, ports, result = _begun(name, [(left, left_pact), (right, right_pact)], frontier=True)
+    builder.build(_notified(logic, ports, init))
     return result
 
 
+def _begun(name: str, fed: list[tuple[S, Pact]], *, frontier: bool = False) -> tuple[OperatorBuilder[S], list[Any], S]:
+    """Return the builder of an operator, its ports (an input for each stream, then the output), and what it emits.
+
+    With `frontier`, it may ask for the inputs' frontiers, and starts with a capability.
+    """
+    builder = OperatorBuilder(fed[0][0].scope, name)
+    inputs = [builder.add_input(stream, pact, frontier=frontier) for stream, pact in fed]
+    output, result = builder.add_output(initial=frontier)
+    return builder, [*inputs, output], result
+
+
 def _constructed(
-    constructor: Callable[[Capability], Callable[..., None]], *ports: InputPort | OutputPort
+    constructor: Callable[[Capability], Callable[..., None]], *ports: Any
 ) -> Callable[[list[Capability]], Logic]:
     """Return what builds a constructor's logic for its ports; `OperatorBuilder.build` refuses what cannot be called."""
 
@@ -249,15 +246,15 @@ def _constructed(
 
 
 def _notified(
-    logic: Callable[..., None], inputs: list[InputPort], output: OutputPort, init: Iterable[Moment]
+    logic: Callable[..., None], ports: list[Any], init: Iterable[Moment]
 ) -> Callable[[list[Capability]], Logic]:
     """Return what builds logic that receives a notificator after its ports."""
 
     def build(capabilities: list[Capability]) -> Logic:
-        notificator = Notificator(inputs, output)
+        notificator = Notificator(ports[:-1], ports[-1])
         with capabilities[0] as least:
             for time in init:
                 notificator.notify_at(least.delayed(time))
-        return partial(logic, *inputs, output, notificator)
+        return partial(logic, *ports, notificator)
 
     return build
