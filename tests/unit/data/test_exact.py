@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from timely.data.exact import may_wrap, total, total_of_totals, wrapped
-from timely.dataflow.pairwise import Pairwise
+from timely.dataflow.operators.all_reduce import Pairwise
 from timely.errors import DataError
 from timely.graphlinq.grouping import group_nodes, grouped, totalled
 from timely.graphlinq.run import fits

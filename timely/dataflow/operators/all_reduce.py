@@ -14,7 +14,7 @@ What is guaranteed of the totals:
 - All workers have the same, bit by bit, and both methods give the same.
 - They do not depend on the order in which messages arrive, nor on threads or processes: each worker's vectors are
   combined in the order in which they reached it, the workers' sums in the order of the workers, both in a balanced
-  tree (`timely.dataflow.pairwise`).
+  tree (`Pairwise`).
 - Totals of integers, minima and maxima are the same for every number of workers. So are floating-point totals for 1, 2,
   4, ... workers, where 2^k vectors, at least one a worker, are dealt to them in equal runs in the workers' order.
   Otherwise another number of workers means another order of rounding.
@@ -22,18 +22,18 @@ What is guaranteed of the totals:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
 from timely.arguments import check_functions
-from timely.data.container import Array, Batch
+from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
+from timely.data.container import Array, Batch, register
+from timely.data.exact import pairs_wrapped
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.operators.generic import unary
 from timely.dataflow.pact import Broadcast, Pact, Pipeline
-from timely.dataflow.pairwise import Pairwise
-from timely.dataflow.piece import Piece, ToOne
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S
 from timely.errors import DataError
@@ -177,3 +177,122 @@ def _passed_down(stream: S, bit: int, name: str) -> S:
     return _each(
         stream, ToOne(), lambda piece: [Piece(worker, to, 0, piece.shape, piece.values) for to in targets], name
     )
+
+
+class Pairwise:
+    """Combines arrays of one shape and type by a ufunc: a balanced binary tree over the order in which they are given.
+
+    The first is combined with the second, the third with the fourth, those two results with each other, and so on; what
+    is left over at the end is combined from the back. At most one result of each size waits, so n vectors need the
+    memory of log n. The order depends on the number of vectors alone. A tree over 2^k vectors consists of trees over
+    any 2^j consecutive ones: that is what makes floating-point totals the same, bit by bit, however the vectors are
+    dealt to a power of two of workers in equal shares. Rounding errors grow as the depth, not the number.
+
+    >>> total = Pairwise(np.add)
+    >>> for vector in np.arange(6).reshape(3, 2):
+    ...     total.include(vector)
+    >>> total.result()
+    array([6, 9])
+    """
+
+    __slots__ = ("_ufunc", "_waiting")
+
+    def __init__(self, ufunc: np.ufunc) -> None:
+        self._ufunc = ufunc
+        self._waiting: list[tuple[int, Array]] = []  # (how many were combined, their total), growing towards the front
+
+    def include(self, vector: Any) -> None:
+        """Add one more; raise `DataError` unless it is like those before it."""
+        array, waiting = np.asarray(vector), self._waiting
+        if array.dtype.kind not in "biuf" or not array.size:
+            given = f"an array of {array.dtype} and shape {array.shape}"
+            raise DataError(f"cannot combine {given}: give numbers, at least one")
+        if waiting:
+            before = waiting[0][1]
+            if (before.shape, before.dtype) != (array.shape, array.dtype):
+                raise DataError(
+                    f"cannot combine an array of {array.dtype} and shape {array.shape} with one of {before.dtype} and "
+                    f"shape {before.shape}: all of a time must be alike, on all workers"
+                )
+        # As in a binary counter: the counts that wait are distinct powers of two.
+        count = 1
+        while waiting and waiting[-1][0] == count:
+            array = self._combined(waiting.pop()[1], array)
+            count *= 2
+        waiting.append((count, array))
+
+    def result(self) -> Array:
+        """Return the total of what was included, at least one."""
+        waiting = self._waiting
+        while len(waiting) > 1:
+            _, last = waiting.pop()
+            count, before = waiting.pop()
+            waiting.append((count, self._combined(before, last)))
+        return waiting[0][1]
+
+    def _combined(self, first: Array, second: Array) -> Array:
+        # The type stays: a result of another one could not be combined further.
+        with np.errstate(over="ignore"):
+            total = np.asarray(self._ufunc(first, second, dtype=first.dtype))
+        if pairs_wrapped(self._ufunc, first, second, total):
+            raise DataError(f"a total of vectors does not fit into {total.dtype}: use floats, or a wider type")
+        return total
+
+
+@register
+class Piece:
+    """`values`, from position `start` of an array of `shape`, laid out flat; for worker `to`, from worker `sender`."""
+
+    kind: ClassVar[str] = "piece"
+    __slots__ = ("sender", "shape", "start", "to", "values")
+
+    def __init__(self, sender: int, to: int, start: int, shape: tuple[int, ...], values: Array) -> None:
+        self.sender = sender
+        self.to = to
+        self.start = start
+        self.shape = shape
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the values."""
+        return self.values.nbytes
+
+    def take(self, rows: Array) -> NoReturn:
+        """Raise `DataError`: a piece travels as a whole."""
+        raise DataError("a piece of a vector cannot be routed record by record")
+
+    def to_buffers(self) -> tuple[Any, Buffers]:
+        dtypes, buffers = columns_to_buffers([self.values])
+        return [self.sender, self.to, self.start, list(self.shape), dtypes], buffers
+
+    @classmethod
+    def from_buffers(cls, meta: Any, buffers: Sequence[memoryview]) -> Self:
+        if not isinstance(meta, (list, tuple)) or len(meta) != 5:
+            raise ValueError("a piece of a vector is described by five things")
+        sender, to, start, shape, dtypes = meta
+        if not isinstance(shape, (list, tuple)):
+            raise ValueError("a shape is a list")
+        if any(type(number) is not int or number < 0 for number in (sender, to, start, *shape)):
+            raise ValueError("a piece of a vector is described by numbers from 0 on")
+        columns = columns_from_buffers(dtypes, buffers)
+        if len(columns) != 1 or columns[0].dtype.kind not in "biuf":
+            raise ValueError("a piece of a vector is one column of numbers")
+        return cls(sender, to, start, tuple(shape), columns[0])
+
+
+class ToOne:
+    """The pact of pieces: each goes to the worker it names."""
+
+    name = "to one"
+
+    def admits(self, batch: Batch, coordinates: int) -> bool:
+        """Return whether a batch is a piece (see `pact.Selective`)."""
+        return isinstance(batch, Piece)
+
+    def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
+        assert isinstance(batch, Piece)
+        return iter([(batch.to, batch)])

@@ -11,8 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from timely import Config, Stream, Worker, execute, execute_directly
 from timely.data.container import decode, encode
-from timely.dataflow.pairwise import Pairwise
-from timely.dataflow.piece import Piece
+from timely.dataflow.operators.all_reduce import Pairwise, Piece
 from timely.errors import OperatorError
 
 SHARDS = 8
