@@ -79,7 +79,12 @@ class Interned(ColumnLike):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         array = self._array
         if array is None:
-            array = self.interner.text(self.codes) if self.dtype.kind == "T" else self.interner.byte_strings(self.codes)
+            strings = self.interner.strings
+            if self.dtype.kind == "T":
+                array = strings.text(self.codes)
+            else:
+                array = np.empty(len(self), _OBJECT)
+                array[:] = strings.contents(self.codes)
             array.setflags(write=False)  # all who ask receive this one
             self._array = array
         if dtype is not None and np.dtype(dtype) != array.dtype:
@@ -221,7 +226,7 @@ def codes_of(column: Array, interner: Interner) -> Codes | None:
 def strings_of(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """Return columns that any worker may read, and a program keep: arrays of strings instead of numbers."""
     for column in columns:
-        if _has_numbers(column):
+        if is_interned(column) or (isinstance(column, Typed) and is_interned(column.storage)):
             return tuple([_strings(each) for each in columns])
     return columns
 
@@ -229,11 +234,6 @@ def strings_of(columns: tuple[Array, ...]) -> tuple[Array, ...]:
 def own_strings(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """Return columns that a program may change: arrays of strings instead of numbers."""
     return tuple([column.copy() if is_interned(column) else _strings(column) for column in columns])
-
-
-def _has_numbers(column: object) -> bool:
-    """Return whether a column is one of numbers, or is stored as one."""
-    return is_interned(column) or (isinstance(column, Typed) and is_interned(column.storage))
 
 
 def _strings(column: Array) -> Array:

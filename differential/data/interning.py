@@ -71,7 +71,7 @@ _LEAST_WATCHED = 256
 class Meaning(Protocol):
     """What the codes of a column stand for."""
 
-    def mark(self, codes: Codes) -> None:
+    def mark(self, codes: Codes) -> object:
         """Call `Interner.mark` with the numbers in `codes`."""
         ...
 
@@ -81,13 +81,15 @@ Held = tuple[Meaning, Codes]
 
 
 class Interner:
-    """One worker's table of distinct strings, byte strings, and tuples of codes."""
+    """One worker's table of distinct strings, byte strings, and tuples of codes.
+
+    It is itself the meaning of columns whose codes are numbers of strings, and nothing else.
+    """
 
     def __init__(self) -> None:
         self.strings = StringTable()
         self.tuples = StringTable()
         self._forms: dict[tuple[int, ...], int] = {}
-        self._numbers = _Numbers(self)
         self._free: list[int] = []
         self.capacity = 0
         """The number of items that have a number, and of numbers that are free."""
@@ -129,16 +131,6 @@ class Interner:
         """Return the number of each row of a column of text or bytes, `ABSENT` for one that has none."""
         return self.strings.find(packed(column), ABSENT)[0]
 
-    def text(self, numbers: Codes) -> Column:
-        """Return a column of the texts with these numbers."""
-        return self.strings.text(numbers)
-
-    def byte_strings(self, numbers: Codes) -> Column:
-        """Return a column of the byte strings with these numbers."""
-        column = np.empty(len(numbers), np.object_)
-        column[:] = self.strings.contents(numbers)
-        return column
-
     def to_list(self, numbers: Codes, *, is_text: bool) -> list[Any]:
         """Return the strings with these numbers, as one object for each distinct string where there are many."""
         if len(numbers) > _FEW_ROWS:
@@ -157,7 +149,7 @@ class Interner:
     def watch_strings(self, numbers: Codes) -> None:
         """Keep the strings with these numbers for as long as the array exists."""
         if len(numbers):
-            self.watch(self._numbers, numbers)
+            self.watch(self, numbers)
 
     def encode_tuples(self, columns: Sequence[Codes], strings: tuple[int, ...]) -> Codes:
         """Return the number of each tuple, one of each row of codes. A tuple without a number receives one.
@@ -207,7 +199,7 @@ class Interner:
         Their objects refer to each other and to this table, which may be large. They are few, so that the garbage
         collector may not look for them for a long time.
         """
-        has_strings = any(meaning is self._numbers and reference() is not None for meaning, reference in self._watched)
+        has_strings = any(meaning is self and reference() is not None for meaning, reference in self._watched)
         if not has_strings:
             self.strings = StringTable()
         self.tuples = StringTable()
@@ -296,17 +288,6 @@ class Interner:
             held += columns()
         found = {id(column): (meaning, column) for meaning, column in held if len(column)}
         return list(found.values())
-
-
-class _Numbers:
-    """The meaning of columns whose codes are numbers of strings, and nothing else."""
-
-    def __init__(self, interner: Interner) -> None:
-        self._interner = interner
-
-    def mark(self, codes: Codes) -> None:
-        """Mark the numbers."""
-        self._interner.mark(codes)
 
 
 class _Collection:
