@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from differential.arrangement.arranged import Arranged
-from differential.data.codes import Codes, Encoder, watcher
+from differential.arrangement.arranged import Arranged, watcher
+from differential.data.codes import Codes, Encoder
 from differential.data.interning import hold_columns, interner_of
 from differential.data.overflow import named, naming
 from differential.data.pact import Parts, Spreading, hash_of_keys

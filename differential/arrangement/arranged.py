@@ -1,4 +1,4 @@
-"""The parts of an arrangement, as the operators that index updates return them, and its batches as updates again.
+"""The parts of an arrangement, as the operators that index updates return them, and what the codes in its batches mean.
 
 Batches are decoded for each operator on records, so this is compiled (docs/design/0019-compiled-to-c.md).
 """
@@ -37,3 +37,17 @@ def decoder(key: Encoder, value: Encoder) -> Callable[[Batch], Updates]:
         return Updates(key.decode(keys, length) + value.decode(vals, length), times, time_index, diffs)
 
     return updates_of
+
+
+def watcher(key: Encoder, value: Encoder) -> Callable[[Batch], None]:
+    """Return a function that keeps the items in a batch's key and value columns for as long as the columns exist."""
+    interner = key.interner
+
+    def watch(batch: Batch) -> None:
+        if interner.is_used:  # a batch from before the first item was interned has none
+            if key.interns:
+                interner.watch(key, batch.keys)
+            if value.interns:
+                interner.watch(value, batch.vals)
+
+    return watch

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,7 +248,7 @@ class Encoder:
         one_sided = []
         for position, kinds in enumerate(zip(self.kinds or (), other.kinds or ())):
             if len({_comparable(kind) for kind in kinds}) > 1:
-                one, another = map(_plain_name, kinds)
+                one, another = [type_name(kind).removesuffix("?") for kind in kinds]  # without the mark of nulls
                 if one != another or one == "bytes":
                     return ()
                 one_sided.append(position)
@@ -359,34 +359,6 @@ def is_string(kind: AnyKind) -> bool:
     return kind.stores != "i" if isinstance(kind, LogicalType) else kind in _STRINGS
 
 
-class RowCodes(Protocol):
-    """What has a column of keys and one of values."""
-
-    @property
-    def keys(self) -> Codes:
-        """The codes of the keys."""
-        ...
-
-    @property
-    def vals(self) -> Codes:
-        """The codes of the values."""
-        ...
-
-
-def watcher(key: Encoder, value: Encoder) -> Callable[[RowCodes], None]:
-    """Return a function that keeps the items in a batch's key and value columns for as long as the columns exist."""
-    interner = key.interner
-
-    def watch(batch: RowCodes) -> None:
-        if interner.is_used:  # a batch from before the first item was interned has none
-            if key.interns:
-                interner.watch(key, batch.keys)
-            if value.interns:
-                interner.watch(value, batch.vals)
-
-    return watch
-
-
 def _comparable(kind: AnyKind) -> AnyKind:
     return ColumnKind.INT if kind is ColumnKind.BOOL else kind
 
@@ -443,8 +415,3 @@ def type_name(kind: AnyKind) -> str:
     'int64'
     """
     return TYPE_NAMES[kind] if isinstance(kind, ColumnKind) else kind.name
-
-
-def _plain_name(kind: AnyKind) -> str:
-    """Return the name of the type of a column of a kind, without the mark of one that may have nulls."""
-    return type_name(kind).removesuffix("?")

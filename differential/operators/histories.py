@@ -42,7 +42,7 @@ Watch = Callable[[Batch], object]
 
 
 class CodeWatchers(NamedTuple):
-    """Functions that keep what the codes of a batch mean for as long as the batch exists (`codes.watcher`)."""
+    """Functions that keep what the codes of a batch mean for as long as the batch exists (`arranged.watcher`)."""
 
     new: Watch
     past: Watch

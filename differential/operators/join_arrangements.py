@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.arrangement.arranged import watcher
 from differential.arrangement.core import ArrangementCore
-from differential.data.codes import Codes, watcher
+from differential.data.codes import Codes
 from differential.data.overflow import too_often
 from differential.data.updates import Updates
 from differential.kernels.compile import Batches

@@ -117,7 +117,7 @@ class UpdateColumns:
             entered = UpdateColumns(
                 self._length, self.time_count, self.depth + 1, None, (keys, vals, index, diffs, inside)
             )
-        # What codes mean is known for as long as the columns outside exist (`differential.data.codes.watcher`).
+        # What codes mean is known for as long as the columns outside exist (`arrangement.arranged.watcher`).
         entered._outside = self
         return entered
 
