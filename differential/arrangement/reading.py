@@ -229,13 +229,10 @@ class Cursor:
         try:
             # An integer is less than a number exactly if it is less than the number rounded up.
             least = math.ceil(max(-1 << 63, min(number, 1 << 63)))
-            keys, vals, counts = below(self._batches, least, self.time)
+            rows = below(self._batches, least, self.time)
         except Overflow as fault:
             raise named(fault, self._key, self._value, self.time) from None
-        if not self._is_signed:
-            _refuse_negative(keys, vals, counts, self._key, self._value, self.time)
-        values = own_strings(self._value.decode(vals, len(keys)))
-        return Contents((keys,) if kinds else (), values, counts)
+        return _contents(rows, self._key, self._value, self.time, self._is_signed)
 
 
 def _are_columns(keys: Any) -> bool:
@@ -307,14 +304,10 @@ class TraceCore:
         """
         batches, at = self._as_of(time)
         try:
-            keys, vals, counts = accumulate(batches, at)
+            rows = accumulate(batches, at)
         except Overflow as fault:
             raise named(fault, self._export.key, self._export.value, at) from None
-        if not signed:
-            _refuse_negative(keys, vals, counts, self._export.key, self._export.value, at)
-        key, value = self._export.key, self._export.value
-        columns = own_strings(key.decode(keys, len(keys))), own_strings(value.decode(vals, len(keys)))
-        return Contents(*columns, counts)
+        return _contents(rows, self._export.key, self._export.value, at, signed)
 
     def cursor(self, time: Moment, *, signed: bool = False) -> Cursor:
         """Return the collection as of `time`, in which to look up the values of a few keys or of many.
@@ -405,6 +398,14 @@ class TraceCore:
     def _check(self) -> None:
         if self.is_dropped:
             raise TraceError(f"the trace of {self._export} was dropped, and can no longer be read")
+
+
+def _contents(rows: tuple[Codes, Codes, Codes], key: Encoder, value: Encoder, time: Time, is_signed: bool) -> Contents:
+    """Return keys, values and counts, as of a time, in columns; refuse negative counts unless `is_signed`."""
+    keys, vals, counts = rows
+    if not is_signed:
+        _refuse_negative(keys, vals, counts, key, value, time)
+    return Contents(own_strings(key.decode(keys, len(keys))), own_strings(value.decode(vals, len(keys))), counts)
 
 
 def _refuse_negative(keys: Codes, vals: Codes, counts: Codes, key: Encoder, value: Encoder, time: Time) -> None:

@@ -45,7 +45,8 @@ class Fields:
             return
         types = tuple([type(field) for field in record])
         if self._types is None and _ARRAYS.issuperset(types):
-            if self._kinds != [_kind_kept(field) for field in record]:
+            kept = [field.type.name if type(field) is Typed else _KINDS.get(field.dtype.char) for field in record]
+            if self._kinds != kept:
                 self._compare(record, types)
         elif types != self._types or not _are_plain(record):
             self._compare(record, types)
@@ -79,11 +80,6 @@ class Fields:
         self._kinds, self._shown = kinds, self._shown or shown
         # Scalars of the same types as these need no comparison, except where an integer's size decides its kind.
         self._types = None if not _ARRAYS.isdisjoint(types) or "u" in kinds else types
-
-
-def _kind_kept(field: Any) -> str | None:
-    """Return the kind of a column as it is kept."""
-    return field.type.name if type(field) is Typed else _KINDS.get(field.dtype.char)
 
 
 _INT64: Final = np.dtype(np.int64)
