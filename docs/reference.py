@@ -36,6 +36,7 @@ import timely.progress
 PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "timely": ("Timely", timely),
     "streams": ("Operators on streams", timely.Stream),
+    "scopes": ("Operators on scopes", timely.Scope),
     "order": ("The order of times", timely.order),
     "progress": ("Progress tracking", timely.progress),
     "capture": ("Captured streams", timely.capture),
@@ -118,7 +119,7 @@ def _operators(facade: type) -> Iterator[str]:
     noun = facade.__name__
     yield f"Each operator is a method of `{noun}`; its first argument is the {noun.lower()} on which it is called.\n"
     own = [name for name, found in vars(facade).items() if _is_public_method(facade, name, found)]
-    if own:
+    if own and facade in FACADES:  # the entry of another class has its methods
         yield f"## {noun}\n"
         yield from (_entry(getattr(facade, name), level=3) for name in own)
     for line in inspect.getsource(facade).splitlines():

@@ -15,6 +15,7 @@ from timely.dataflow.operators import (
     concat as _concat,
     count as _count,
     delay as _delay,
+    empty as _empty,
     enter as _enter,
     exchange as _exchange,
     feedback as _feedback,
@@ -22,6 +23,7 @@ from timely.dataflow.operators import (
     flat_map as _flat_map,
     generic as _generic,
     inspect as _inspect,
+    iterator_source as _iterator_source,
     leave as _leave,
     map as _map,
     map_batch as _map_batch,
@@ -30,9 +32,9 @@ from timely.dataflow.operators import (
     probe as _probe,
     reclock as _reclock,
     state_machine as _state_machine,
+    to_stream as _to_stream,
 )
-from timely.dataflow.scope import ScopeOf
-from timely.dataflow.streams import StreamCore
+from timely.dataflow.streams import ScopeCore, StreamCore
 from timely.dataflow.tee import Tee
 
 
@@ -97,7 +99,7 @@ class Stream(StreamCore):
     sink = _generic.sink
 
 
-class Scope(ScopeOf[Stream]):
+class Scope(ScopeCore[Stream]):
     """A scope of a dataflow; made by `Worker.dataflow`, `Scope.iterative` and `Scope.region`.
 
     >>> def program(worker):
@@ -107,6 +109,15 @@ class Scope(ScopeOf[Stream]):
     >>> execute_directly(program)
     scope 'counting/cleaning' True
     """
+
+    # Into the dataflow
+    to_stream = _to_stream.to_stream
+    iterator_source = _iterator_source.iterator_source
+    empty = _empty.empty
+
+    # Loops
+    feedback = _feedback.feedback
+    loop_variable = _feedback.loop_variable
 
     def stream(self, location: int, tee: Tee) -> Stream:
         return Stream(self, location, tee)

@@ -1,11 +1,17 @@
 """What a stream and a scope are, without the operators: `Stream` and `Scope` add these.
 
+The outermost scope of a dataflow has times of `outer` coordinates (one epoch, unless more are asked for). Each
+iterative scope adds a loop counter. A region adds nothing: it is structure for people. Scopes are not operators;
+entering, leaving and going round a loop are path summaries on the edges between places.
+
 Operators are functions over these types. Each returns streams of the class that it was given, so that what a program
 calls on a stream, it can call on the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from timely.arguments import check_kind
@@ -62,6 +68,33 @@ class ScopeCore(Generic[S]):
     def stream(self, location: int, tee: Tee) -> S:
         """Return the stream whose messages pass a tee and whose progress is at a location."""
         raise NotImplementedError
+
+    @contextmanager
+    def iterative(self, name: str = "iterative") -> Iterator[Self]:
+        """Open a scope whose times have one more coordinate, a loop counter.
+
+        >>> def odd_part(scope):
+        ...     with scope.iterative() as loop:
+        ...         handle, again = loop.feedback()
+        ...         even, odd = scope.to_stream([12]).enter(loop).concat(again).branch(lambda x: x % 2 == 1)
+        ...         even.map(lambda x: x // 2).connect_loop(handle)
+        ...         return odd.leave()
+        >>> example(odd_part)
+        [3]
+        """
+        yield type(self)(self.dataflow, self, name, self.outer, iterative=True)
+
+    @contextmanager
+    def region(self, name: str = "region") -> Iterator[Self]:
+        """Open a scope with the same times: structure for people, and for what logs and `explain` call its operators.
+
+        >>> def program(scope):
+        ...     with scope.region("cleaning") as cleaning:
+        ...         return scope.to_stream([3, -1]).enter(cleaning).filter(lambda x: x > 0).leave()
+        >>> example(program)
+        [3]
+        """
+        yield type(self)(self.dataflow, self, name, self.outer, iterative=False)
 
     @property
     def minimum(self) -> Time:

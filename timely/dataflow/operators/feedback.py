@@ -83,6 +83,18 @@ def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> t
     ...         return doubled.filter(lambda x: x >= 10).leave()
     >>> sorted(example(program))
     [12, 16, 16]
+
+    With one coordinate of time, what is fed back comes round in a later epoch, here the next but one:
+
+    >>> def program(scope):
+    ...     handle, again = scope.feedback(2)
+    ...     numbers = scope.to_stream([3]).concat(again).inspect_time(print)
+    ...     numbers.map(lambda x: x - 1).filter(lambda x: x > 1).connect_loop(handle)
+    ...     return numbers
+    >>> example(program)
+    (0,) 3
+    (2,) 2
+    [3, 2]
     """
     check_whole(name, 1, step=step)
     builder = OperatorBuilder(scope, name)
