@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import count
 
 from timely.dataflow.layout import RegionLayout
-from timely.dataflow.plan import Inlet, Place, Plan
+from timely.dataflow.plan import Inlet, Place, Plan, by_start
 from timely.dataflow.sections import Section
 from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
@@ -99,9 +99,7 @@ class Hubs:
 
     def regions(self, edges: list[Edge], kept: set[int]) -> list[RegionLayout]:
         """Return the regions of a layout that tracks the places `kept`, with these edges."""
-        onward: dict[int, list[int]] = {}
-        for source, target, _ in self._plan.edges:
-            onward.setdefault(source, []).append(target)
+        onward = by_start(edge[:2] for edge in self._plan.edges)
         found = []
         for hub, entrance, section in zip(self.places, self.entrances, self._sections):
             nodes = list(section.nodes())

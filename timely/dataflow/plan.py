@@ -169,43 +169,37 @@ class Plan:
         emitting = {
             outlet.place: node.index for node in self.nodes if node.index not in in_line for outlet in node.outlets
         }
-        incoming: dict[int, list[int]] = {}
-        for edge in self.edges:
-            incoming.setdefault(edge.target, []).append(edge.source)
-        found = []
-        for place in places:
-            sources: set[int] = set()
-            waiting, seen = [place], {place}
-            while waiting:
-                for source in incoming.get(waiting.pop(), ()):
-                    if source in emitting:
-                        sources.add(emitting[source])
-                    elif source not in seen:
-                        seen.add(source)
-                        waiting.append(source)
-            found.append(tuple(sorted(sources)))
-        return found
+        # What is before an operator that emits is not where this comes from.
+        back = by_start((edge.target, edge.source) for edge in self.edges if edge.target not in emitting)
+        return [
+            tuple(sorted({emitting[source] for source in reached([place], back) if source in emitting}))
+            for place in places
+        ]
 
     def flows_uncancelled(self, source: int, target: int) -> bool:
         """Return whether what is at one place is at another, or gets there without passing an operator that cancels."""
         barred = {place for node in self.nodes if node.cancels for place in node.places}
-        return target in reached(
-            [source], ((edge.source, edge.target) for edge in self.edges if edge.target not in barred)
-        )
+        steps = ((edge.source, edge.target) for edge in self.edges if edge.target not in barred)
+        return target in reached([source], by_start(steps))
 
     def reached_from(self, source: int) -> set[int]:
         """Return the places that depend on what is at one place: an operator's outputs depend on all of its inputs."""
         within = (
             (inlet.place, outlet.place) for node in self.nodes for inlet in node.inlets for outlet in node.outlets
         )
-        return reached([source], itertools.chain(((edge.source, edge.target) for edge in self.edges), within))
+        return reached([source], by_start(itertools.chain((edge[:2] for edge in self.edges), within)))
 
 
-def reached(sources: Iterable[int], steps: Iterable[tuple[int, int]]) -> set[int]:
-    """Return some places, and all to which steps lead from them."""
+def by_start(steps: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    """Return where steps between places end, by where they start."""
     onward: dict[int, list[int]] = {}
     for start, end in steps:
         onward.setdefault(start, []).append(end)
+    return onward
+
+
+def reached(sources: Iterable[int], onward: dict[int, list[int]]) -> set[int]:
+    """Return some places, and all to which steps lead from them (see `by_start`)."""
     found = set(sources)
     waiting = list(found)
     while waiting:

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import cast
 
-from timely.dataflow.plan import Node, Plan, Surroundings, reached
+from timely.dataflow.plan import Node, Plan, Surroundings, by_start, reached
 from timely.progress.cycles import strong_components
 
 
@@ -231,7 +231,7 @@ class _Division:
             if not summary.advances and isinstance(of_place[target], int)
         ]
         parts = [(place, part) for place, part in enumerate(of_place) if isinstance(part, (Node, Section))]
-        return reached([place for place, part in parts if not _is_foreign(part)], steps)
+        return reached([place for place, part in parts if not _is_foreign(part)], by_start(steps))
 
     def _directly_in(self, scope: Surroundings, loop: Surroundings) -> Surroundings | None:
         """Return the loop directly in a scope that a loop is, or lies in; None if it lies elsewhere."""
