@@ -19,11 +19,6 @@ from timely.lowlevel import Batch, Typed, code_floats, hash_columns
 Array = NDArray[Any]
 
 
-def _kind(column: Any) -> str:
-    """Return a short text that differs where the kinds of columns do."""
-    return column.type.name if isinstance(column, Typed) else column.dtype.char
-
-
 def hash_of_keys(columns: tuple[Array, ...]) -> NDArray[np.uint64]:
     """Return the hash of each row by which it is sent to a worker.
 
@@ -91,7 +86,7 @@ class Spreading(OfUpdates):
         # The one-letter code of a type does not contain a length, so there are few.
         kinds: tuple[str, ...] = tuple([column.dtype.char for column in updates.columns])
         if not _TYPED.isdisjoint(kinds):
-            kinds = tuple([_kind(column) for column in updates.columns])
+            kinds = tuple([each.type.name if isinstance(each, Typed) else each.dtype.char for each in updates.columns])
         if kinds in self._announced:
             return self.spread(updates, peers)
         self._announced.add(kinds)  # this worker's: each worker has an instance of its own, and announces for itself

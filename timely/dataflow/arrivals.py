@@ -46,7 +46,11 @@ class Arrivals:
         """
         self._dataflow = dataflow
         self._channels = channels
-        self._entrances = {port.channel: _entrance(port) for port in channels if port.spreads}
+        self._entrances: dict[int, Entrance] = {}
+        for port in channels:
+            if port.spreads:
+                admits = port.pact.admits if isinstance(port.pact, Selective) else None
+                self._entrances[port.channel] = Entrance(port, port.operator.scope.width, admits)
         self._reporters = reporters
         self._widths = dict(enumerate(widths)) if reporters else {}
 
@@ -107,11 +111,6 @@ class Arrivals:
             return f"location {location} of {self._dataflow}, which has {len(self._widths)}"
         place = self._dataflow.describe(location)
         return f"location {location} of {self._dataflow}, {place}, {_times_of(self._widths[location])}"
-
-
-def _entrance(port: InputPort) -> Entrance:
-    pact = port.pact
-    return Entrance(port, port.operator.scope.width, pact.admits if isinstance(pact, Selective) else None)
 
 
 def _times_of(width: int) -> str:

@@ -148,8 +148,9 @@ class Ledger:
             self._subtract(sender, size)
         elif number == self._oldest[sender]:
             self._report(sender, size)
-            if self._ahead:
-                self._report_ahead(sender)
+            # Also those that follow it, as far as they were taken before.
+            while self._ahead and (size := self._ahead.pop((sender, self._oldest[sender]), -1)) >= 0:
+                self._report(sender, size)
         else:
             self._ahead[sender, number] = size
 
@@ -185,12 +186,6 @@ class Ledger:
         """Report to another worker that its oldest message was taken."""
         self._oldest[sender] += 1
         self._outstanding.take(sender, self._dataflow, self._channel, size)
-
-    def _report_ahead(self, sender: int) -> None:
-        """Report the messages that follow the oldest one, as far as they were taken before."""
-        ahead = self._ahead
-        while (size := ahead.pop((sender, self._oldest[sender]), -1)) >= 0:
-            self._report(sender, size)
 
     def _add(self, peer: int, size: int) -> None:
         self.owed[peer] += size
