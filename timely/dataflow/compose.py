@@ -90,7 +90,7 @@ def _equivalent_output(node: Node, inlet: Inlet) -> int | None:
         return None
     (only,) = node.outlets
     # A summary of None leaves times as they are; without an entry there is no path.
-    return only.place if only.summaries.get(inlet, _NO_PATH) is None else None
+    return only.place if inlet in only.summaries and only.summaries[inlet] is None else None
 
 
 def _in_line(plan: Plan) -> set[int]:
@@ -114,6 +114,3 @@ def _in_line(plan: Plan) -> set[int]:
             in_line.discard(first.index)
             candidates += others
     return in_line
-
-
-_NO_PATH = PathSummary(0, (), ())

@@ -56,7 +56,8 @@ class Hubs:
         twins = {place: next(self._more) for place in sorted(self._observed)}
         copies = self._copies()
         # No loop in a section has observed places (`sections`), so the times of these are those of the hub.
-        found = [Edge(hub_of[place], place, plan.identity(place)) for place in plan.observed if place in hub_of]
+        inside = [place for place in plan.observed if place in hub_of]
+        found = [Edge(hub_of[place], place, PathSummary.identity(plan.width(place))) for place in inside]
         found += [Edge(at, hub, PathSummary.identity(self._width(hub))) for at, hub in zip(self.entrances, self.places)]
         for source, target, summary in plan.edges:
             hub = hub_of.get(source)
@@ -67,9 +68,9 @@ class Hubs:
             end = hub_of.get(target)
             # A hub has the times outside of its section's loops, so these are entered and left on the way.
             if hub is not None:
-                summary = _between(self._width(hub), plan.width(source)).followed_by(summary)
+                summary = PathSummary.between(self._width(hub), plan.width(source)).followed_by(summary)
             if end is not None:
-                summary = summary.followed_by(_between(plan.width(target), self._width(end)))
+                summary = summary.followed_by(PathSummary.between(plan.width(target), self._width(end)))
             for begin, after in begins:
                 after = None if after in advanced else after
                 if end is None:
@@ -139,9 +140,3 @@ class Hubs:
     def _width(self, place: int) -> int:
         is_hub = place in self.places
         return self._sections[place - self.places.start].scope.width if is_hub else self._plan.width(place)
-
-
-def _between(width: int, other: int) -> PathSummary:
-    """Return the summary of entering loops, or leaving them, from times of `width` coordinates to times of `other`."""
-    keep = min(width, other)
-    return PathSummary(keep, (0,) * keep, (0,) * (other - keep))

@@ -140,10 +140,6 @@ class Plan:
         """Return how many coordinates the times of a place have."""
         return self.places[place].scope.width
 
-    def identity(self, place: int) -> PathSummary:
-        """Return the summary that leaves times of a place as they are."""
-        return PathSummary.identity(self.width(place))
-
     def digest(self) -> str:
         """Return 16 letters that are the same where the same is connected in the same way."""
         feeds: dict[int, list[str]] = {}

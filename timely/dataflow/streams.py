@@ -146,9 +146,7 @@ class ScopeCore(Generic[S]):
 
     def summary_to(self, target: ScopeCore[S]) -> PathSummary:
         """Return the path summary of entering or leaving to `target`, a scope around this one or inside it."""
-        if target.width >= self.width:
-            return PathSummary(self.width, (0,) * self.width, (0,) * (target.width - self.width))
-        return PathSummary(target.width, (0,) * target.width, ())
+        return PathSummary.between(self.width, target.width)
 
     def __repr__(self) -> str:
         return f"<{self}>"

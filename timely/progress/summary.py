@@ -48,14 +48,24 @@ class PathSummary(NamedTuple):
         return _identity(length)
 
     @classmethod
+    def between(cls, length: int, other: int) -> PathSummary:
+        """Return the summary of entering or leaving loops: times of `length` coordinates become times of `other`.
+
+        >>> PathSummary.between(1, 3).results_in((7,)), PathSummary.between(3, 1).results_in((7, 2, 4))
+        ((7, 0, 0), (7,))
+        """
+        keep = min(length, other)
+        return cls(keep, (0,) * keep, (0,) * (other - keep))
+
+    @classmethod
     def enter(cls, length: int) -> PathSummary:
         """Return the summary of entering a loop; times outside the loop have `length` coordinates."""
-        return cls(length, (0,) * length, (0,))
+        return cls.between(length, length + 1)
 
     @classmethod
     def leave(cls, length: int) -> PathSummary:
         """Return the summary of leaving a loop; times inside the loop have `length` coordinates."""
-        return cls(length - 1, (0,) * (length - 1), ())
+        return cls.between(length, length - 1)
 
     @classmethod
     def feedback(cls, length: int, step: int = 1) -> PathSummary:
