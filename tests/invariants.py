@@ -121,7 +121,7 @@ def _(batch: Batch) -> None:
         outside = [time for time in times if batch.upper.less_equal(time) or not batch.lower.less_equal(time)]
         assert not outside, f"times outside the interval: {outside}"
     at = [index.count(time) for time in range(distinct)]
-    assert batch.rows_at.tolist() == at, f"{batch.rows_at} rows at each time are {at}"
+    assert batch.columns.rows_at.tolist() == at, f"{batch.columns.rows_at} rows at each time are {at}"
 
 
 @check.register

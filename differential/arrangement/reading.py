@@ -47,6 +47,7 @@ from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate, below, lookup
 from differential.trace.handle import TraceHandle
+from differential.trace.report import size_of
 from timely import Scope
 from timely.errors import DataError, TraceError
 from timely.lowlevel import LIMIT, Antichain, ColumnLike, Moment, Time, as_column, as_columns, as_time, starts_of_runs
@@ -332,8 +333,7 @@ class TraceCore:
     def statistics(self) -> TraceStatistics:
         """Return how much the trace holds, and how many readers and imports it has."""
         held = self.batches()
-        rows, size = sum(map(len, held)), sum(batch.nbytes for batch in held)
-        return TraceStatistics(len(held), rows, size, self._handle.readers, self._export.imports)
+        return TraceStatistics(len(held), *size_of(held), self._handle.spine.readers, self._export.imports)
 
     @property
     def is_dropped(self) -> bool:

@@ -117,11 +117,6 @@ class Batch:
         columns = self.keys.nbytes + self.vals.nbytes + self.time_index.nbytes
         return columns + self.diffs.nbytes + self.times.nbytes
 
-    @property
-    def rows_at(self) -> Ints:
-        """How many rows there are at each time."""
-        return self.columns.rows_at
-
     def described(self, description: Description) -> Batch:
         """Return the same updates, as those of another interval."""
         return Batch(self.columns, description)

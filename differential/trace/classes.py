@@ -37,5 +37,5 @@ def minority(layer: Batch, since: Antichain) -> int:
     if len(distinct) == layer.time_count:
         return 0  # each time is in a class of its own, and counting rows by time would cost a pass over them
     most = np.zeros(len(distinct), np.int64)
-    np.maximum.at(most, place, layer.rows_at)
+    np.maximum.at(most, place, layer.columns.rows_at)
     return len(layer) - int(most.sum())

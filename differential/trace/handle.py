@@ -68,11 +68,6 @@ class TraceHandle(TraceReader):
             self.set_logical_compaction(frontier)
             self.set_physical_compaction(frontier)
 
-    @property
-    def readers(self) -> int:
-        """How many readers, this one among them, hold the trace back."""
-        return self.spine.readers
-
     def batches(self) -> tuple[Batch, ...]:
         self.check()
         return self.spine.batches()

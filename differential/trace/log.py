@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 from differential.trace.batch import Batch
 from differential.trace.events import TRACES, BatchesMerged, BatchInserted, TraceDropped
+from differential.trace.report import size_of
 from differential.trace.spine import Spine
 from timely.lowlevel import Log, OutputPort, StateResized
 
@@ -59,13 +60,12 @@ class TraceObserver:
             self._record(StateResized, len(batch), batch.nbytes)
 
     def merged(self, sources: Sequence[Batch], result: Batch) -> None:
-        rows = sum(map(len, sources))
-        size = sum(batch.nbytes for batch in sources)
+        rows, size = size_of(sources)
         self._record(BatchesMerged, len(sources), rows, len(result), size, result.nbytes)
         self._record(StateResized, len(result) - rows, result.nbytes - size)
 
     def dropped(self, batches: Sequence[Batch]) -> None:
-        rows, size = sum(map(len, batches)), sum(batch.nbytes for batch in batches)
+        rows, size = size_of(batches)
         self._record(TraceDropped, rows, size)
         self._record(StateResized, -rows, -size)
 

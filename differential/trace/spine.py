@@ -135,7 +135,7 @@ class Spine:
             self.observer.inserted(batch)
         rows = len(batch)
         if batch.time_count > 1 and rows > FEW:
-            _ = batch.rows_at  # counted here, where the cost is small beside that of making the batch
+            _ = batch.columns.rows_at  # counted here, where the cost is small beside that of making the batch
         self._inserted += rows
         known, self._batches = self._batches, None
         self.untidy()

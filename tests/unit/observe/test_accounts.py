@@ -321,7 +321,7 @@ def test_the_rows_that_an_arrangement_keeps_are_in_its_account() -> None:
             reader = numbers.distinct().arrange_by_key().reader()
         while worker.step_or_park():
             pass
-        assert reader.readers == 1
+        assert reader.spine.readers == 1
         return {each.name: (each.rows_kept, each.bytes_kept) for each in account.operators()}
 
     kept = execute_directly(program)
