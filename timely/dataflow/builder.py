@@ -177,7 +177,7 @@ class OperatorBuilder(Generic[S]):
         self._refuse_if_built()
         dataflow, operator = self.scope.dataflow, self.operator
         check_functions(operator.name, constructor=constructor)
-        if not operator.ports:
+        if not operator.inputs and not operator.outputs:
             raise BuildError(f"{operator} has no input and no output: nothing would ever have it run")
         self._is_built = True
         for output in operator.outputs:

@@ -31,11 +31,6 @@ class Operator(OperatorCore):
         """Returns, for an error of the logic, the one that a person can read."""
         self.recorder: Recorder | None = None
 
-    @property
-    def ports(self) -> list[InputPort | OutputPort]:
-        """All inputs and outputs."""
-        return [*self.inputs, *self.outputs]
-
     def holder(self, output: int) -> Holder:
         if not 0 <= output < len(self.outputs):
             raise CapabilityError(f"{self} has {len(self.outputs)} output(s), and none with the number {output}")

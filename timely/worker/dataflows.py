@@ -21,7 +21,8 @@ class Dataflows:
         self.running: dict[int, Dataflow] = {}
         self.built = 0
         """How many dataflows have been built."""
-        self._abandoned: deque[int] = deque(maxlen=REMEMBERED)
+        self.abandoned: deque[int] = deque(maxlen=REMEMBERED)
+        """The dataflows that were dropped before they were complete, the last of them."""
 
     def add(self, dataflow: Dataflow) -> None:
         """Add the dataflow that was built last."""
@@ -69,13 +70,9 @@ class Dataflows:
         if dropped is not None:
             # Only then may a peer wait for what was dropped: of a complete dataflow nothing is held anywhere.
             if not dropped.is_complete:
-                self._abandoned.append(index)
+                self.abandoned.append(index)
             dropped.close()
             thaw()
-
-    def was_abandoned(self, index: int) -> bool:
-        """Return whether a dataflow was dropped before it was complete, and not long ago."""
-        return index in self._abandoned
 
     @property
     def is_idle(self) -> bool:

@@ -82,4 +82,4 @@ class Explainer:
             return held_here(dataflow, question.location, question.time)
         if index >= self._dataflows.built:
             return [unbuilt(config, self._host.index, index)]
-        return [dropped(config, self._host.index, index)] if self._dataflows.was_abandoned(index) else []
+        return [dropped(config, self._host.index, index)] if index in self._dataflows.abandoned else []

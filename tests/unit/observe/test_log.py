@@ -271,7 +271,7 @@ def test_a_listener_that_stops_leaves_nothing_behind() -> None:
             dataflow,
             *dataflow.operators,
             *dataflow.inlines,
-            *[port for each in dataflow.operators for port in each.ports],
+            *[port for each in dataflow.operators for port in (*each.inputs, *each.outputs)],
         ]
         assert len(parts) > 8
         assert [part.recorder for part in parts] == [None] * len(parts)
