@@ -11,15 +11,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from timely.arguments import check_functions
+from timely.arguments import check_functions, refusal
 from timely.data.container import Array, Batch, Columns, as_columns, of_columns, take
 from timely.data.user_functions import call
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
 from timely.dataflow.tee import Push
-from timely.errors import BuildError, DataError
+from timely.errors import DataError
 from timely.order import Time
-from timely.origin import user_origin
 
 
 class Pact(Protocol):
@@ -222,8 +221,8 @@ class Gather:
 
     def __init__(self, worker: int = 0) -> None:
         if not isinstance(worker, (int, np.integer)) or worker < 0:
-            what = "all is gathered at a worker, given by its number, such as 0"
-            raise BuildError(f"Gather (at {user_origin()}): {what}, not at {worker!r:.80}")
+            at = f"a worker, given by its number, such as 0, not at {worker!r:.80}"
+            raise refusal("Gather", f"all is gathered at {at}")
         self.name = f"gather at {worker}"
         self._worker = int(worker)
 
