@@ -18,11 +18,10 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from differential.arrangement.core import C
-from differential.data.raised import raised
 from differential.data.updates import Array, Updates, updates_of
 from timely import Stream
 from timely.errors import DataError
-from timely.lowlevel import Batch, Time, Typed, as_column, as_columns, call, check_functions, split
+from timely.lowlevel import Batch, Time, Typed, as_column, as_columns, call, check_functions, raised_at, split
 
 FEW = 16
 """So many rows are tried one by one if both of their halves have failed."""
@@ -104,7 +103,7 @@ def _whole(parts: tuple[Array, ...]) -> Array:
 
 def _texts(error: Exception) -> tuple[str, str]:
     """Return an error and its line as texts, because the error would keep all frames of its traceback."""
-    texts = f"{type(error).__name__}: {error}", str(raised(error) or "")
+    texts = f"{type(error).__name__}: {error}", str(raised_at(error.__traceback__) or "")
     # Both may have surrogates, of bytes in the name of a file, and a column of text has none.
     shown, line = [text.encode(errors="backslashreplace").decode() for text in texts]
     return shown, line

@@ -18,7 +18,6 @@ from weakref import ref
 import numpy as np
 
 from differential.collection import Trace
-from differential.data.raised import raised
 from differential.data.updates import Updates
 from differential.operators.input import InputSession
 from differential.session.changes import Change, Changes
@@ -29,7 +28,7 @@ from differential.session.table_data import Column
 from differential.trace.batch import Batch
 from differential.trace.columns import FEW
 from timely.errors import DataError, SessionError, TimelyError
-from timely.lowlevel import Origin, typed
+from timely.lowlevel import Origin, raised_at, typed
 
 _numbers, _failures = count(), count(1)
 
@@ -310,7 +309,7 @@ def failure(item: Item, error: BaseException | None) -> SessionError:
         why = f"{item} was interrupted, and is dropped"
     else:
         what = f"{error}" if isinstance(error, TimelyError) else f"{type(error).__name__}: {error}"
-        line = raised(error) if not isinstance(error, TimelyError) else None
+        line = None if error is None or isinstance(error, TimelyError) else raised_at(error.__traceback__)
         why = f"{item} failed{'' if line is None else f' ({line})'}: {what}"
     found = SessionError(why)
     found.__cause__ = error
