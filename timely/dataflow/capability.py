@@ -24,10 +24,15 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from threading import get_ident
 from types import CodeType, TracebackType
 from typing import Any, Final
 
-from timely.errors import CapabilityError, CapabilityWarning
+from timely.dataflow.core import DataflowCore
+from timely.dataflow.host import refuse_elsewhere
+from timely.dataflow.recorder import Recorder
+from timely.errors import BuildError, CapabilityError, CapabilityWarning
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, is_ours
 
@@ -39,27 +44,36 @@ _CARRIERS: Final = tuple([os.path.join(os.path.dirname(__file__), f"{name}.py") 
 """Whose functions make capabilities for others."""
 
 
+Update = Callable[[int, Time, int], None]
+"""Changes the count at a location and a time."""
+
+
 class Holder:
     """What counts capabilities: an operator's output, as its capabilities know it."""
 
-    @property
-    def built_at(self) -> Origin:
-        """Where the program built the operator."""
-        raise NotImplementedError
+    def __init__(self, dataflow: DataflowCore, operator: int, index: int, built_at: Origin) -> None:
+        """Take the numbers of an operator and of its output, and where the program built the operator."""
+        self.dataflow = dataflow
+        self.activity = dataflow.host.activity
+        self.index = index
+        self.built_at = built_at
+        self.location = -1
+        self.update: Update = not_built
+        self.live: set[Held] = set()
+        self.recorder: Recorder | None = None
+        self._operator = operator
 
-    @property
-    def worker_index(self) -> int:
-        """The worker that the operator runs on."""
-        raise NotImplementedError
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the dataflow was dropped, so that nothing counts any more."""
-        raise NotImplementedError
+    def locate(self, location: int, update: Update) -> None:
+        """Count capabilities at `location`."""
+        self.location = location
+        self.update = update
 
     def refuse_elsewhere(self, call: str) -> None:
         """Raise CapabilityError in another thread than the worker's, which calls this, such as "capability.drop()"."""
-        raise NotImplementedError
+        dataflow = self.dataflow
+        # Operators drop thousands in a second, so while one runs nobody looks.
+        if dataflow.running is None and get_ident() != self.activity.thread and not dataflow.is_closed:
+            refuse_elsewhere(dataflow.host, f"a capability on {self}", call)
 
     def time_of(self, right: Any) -> Time:
         """Return the time at which a right permits sending here; raise CapabilityError if it permits nothing here."""
@@ -67,19 +81,37 @@ class Holder:
 
     def hold(self, held: Held, is_counted: bool) -> None:
         """Count what a capability holds, which may be counted already."""
-        raise NotImplementedError
+        if not is_counted:
+            self.update(self.location, held.time, 1)
+        self.live.add(held)
+        if self.recorder is not None:
+            self.recorder.made(self._operator, self.index, held.time, held.origin)
 
     def move(self, held: Held, time: Time) -> None:
         """Count it at another time."""
-        raise NotImplementedError
+        # In this order, an interrupt in between leaves too much counted. Too little would let a frontier pass.
+        self.update(self.location, time, 1)
+        before, held.time = held.time, time
+        self.update(self.location, before, -1)
+        if self.recorder is not None:
+            self.recorder.moved(self._operator, self.index, before, time)
 
     def release(self, held: Held) -> None:
         """Count it no longer."""
-        raise NotImplementedError
+        self.update(self.location, held.time, -1)
+        self.live.discard(held)
+        if self.recorder is not None:
+            self.recorder.dropped(self._operator, self.index, held.time)
 
     def forget(self, held: Held) -> None:
         """Have the worker drop what nobody holds any more. The garbage collector runs in any thread, at any moment."""
-        raise NotImplementedError
+        if not self.dataflow.is_closed:
+            self.dataflow.host.call(held.drop_forgotten)
+
+
+def not_built(location: int, time: Time, change: int) -> None:
+    """Raise BuildError, in the place of what changes counts once the dataflow is built."""
+    raise BuildError("nothing is counted before the dataflow is complete: leave its `with` block first")
 
 
 class Held:
@@ -121,13 +153,13 @@ class Held:
     def drop_forgotten(self) -> None:
         """Drop what nobody can drop any more, if it still counts, with a warning at the line that made it."""
         output = self.output
-        if output is None or output.is_closed:
+        if output is None or output.dataflow.is_closed:
             return
         origin = self.origin  # first: it may be the line that built the operator of the output
         self.drop()
         warnings.warn_explicit(
             f"a capability for {self.time} on {output}, made at {origin}, was forgotten on worker "
-            f"{output.worker_index}, and is dropped only now that it was found: call drop() when nothing more "
+            f"{output.dataflow.worker_index}, and is dropped only now that it was found: call drop() when nothing more "
             "is to be sent with it, or hold it in a `with` block; to keep its time open, keep it",
             CapabilityWarning,
             origin.file,

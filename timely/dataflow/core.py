@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from timely.closing import close_all
+from timely.communication.message import Data
 from timely.data.container import Batch
-from timely.dataflow.counts import Counts
 from timely.dataflow.host import Host
 from timely.dataflow.outstanding import Outstanding
-from timely.dataflow.plan import Plan, Surroundings
-from timely.dataflow.recorder import Recorder
+from timely.dataflow.plan import Place, Plan, Surroundings
+from timely.dataflow.recorder import Counts, Recorder
 from timely.dataflow.schedule import Schedulable, Schedule
 from timely.dataflow.tee import Tee
 from timely.errors import BuildError, DataflowFailed, TimelyError
@@ -60,6 +61,9 @@ class DataflowCore:
         """Whether this was dropped, complete or not."""
         self.is_abandoned = False
         """Whether an error has ended the building of this."""
+        self._places: list[Place] = []
+        self._locations: dict[int, int] = {}
+        self._listeners: list[list[Schedulable]] = []
         self._tees: list[Tee] = []
         self._constructors: list[Callable[[], None]] = []
         self._on_complete: list[Callable[[], None]] = []
@@ -164,9 +168,23 @@ class DataflowCore:
                 "with worker.drop_dataflow(), and build it again"
             )
 
+    def abandon(self) -> None:
+        """Close this, of which an error has ended the building."""
+        self.is_abandoned = True
+        self.close()
+
     def close(self) -> None:
-        """Release what operators hold outside this dataflow, once none of them runs, and no function in line."""
-        raise NotImplementedError
+        """Release what operators hold outside this dataflow (traces, files).
+
+        Called by one of its operators, it waits for that one to return, since all changes of a run are one batch.
+        Called by a function in line, it waits until what the program sends is queued, which would be owed for ever.
+        """
+        self.is_closed = True
+        if self.running is not None or self.sending is not None:
+            return
+        self.schedule.close()
+        callbacks, self._on_complete = self._on_complete, []  # so each is called once, whatever they call
+        close_all(callbacks)
 
     def activate(self, operator: Schedulable) -> None:
         """Let an operator run in this step or the next."""
@@ -182,11 +200,11 @@ class DataflowCore:
 
     def location(self, place: int) -> int:
         """Return the tracked location of an observed place."""
-        raise NotImplementedError
+        return self._locations[place]
 
     def listen(self, location: int, operator: Schedulable) -> None:
         """Schedule `operator`, once this is built, whenever the frontier at a tracked location moves."""
-        raise NotImplementedError
+        self._listeners[location].append(operator)
 
     def follow(self, location: int, callback: Callable[[list[int]], None]) -> None:
         """Call `callback` when the frontier at a tracked location has moved; for what is outside this dataflow.
@@ -204,12 +222,14 @@ class DataflowCore:
 
     def send(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
         """Send a batch to an input of this dataflow on another worker."""
-        raise NotImplementedError
+        if self.recorder is not None:
+            self.recorder.sent(channel, batch, worker)
+        self.host.allocator.send(worker, Data(self.index, channel, time, batch))
 
     def describe(self, location: int) -> str:
         """Return the name of a tracked location."""
-        raise NotImplementedError
+        return str(self._places[location].named)
 
     def scope_of(self, location: int) -> Surroundings:
         """Return the scope whose times a tracked location has."""
-        raise NotImplementedError
+        return self._places[location].scope

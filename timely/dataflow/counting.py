@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from timely.data.container import Batch
-from timely.dataflow.counts import Counts
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.operator import Logic, Operator
+from timely.dataflow.recorder import Counts
 from timely.dataflow.tee import Push
 from timely.order import Time
 

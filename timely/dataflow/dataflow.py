@@ -16,9 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from operator import itemgetter
 
-from timely.closing import close_all
-from timely.communication.message import Data, ProgressUpdate
-from timely.data.container import Batch
+from timely.communication.message import ProgressUpdate
 from timely.dataflow.arrivals import Arrivals
 from timely.dataflow.compose import compose
 from timely.dataflow.core import DataflowCore
@@ -27,13 +25,13 @@ from timely.dataflow.inline import Inline
 from timely.dataflow.layout import Layout, plain
 from timely.dataflow.operator import Operator
 from timely.dataflow.outstanding import Ledger
-from timely.dataflow.plan import Node, Place, Surroundings
+from timely.dataflow.plan import Node
 from timely.dataflow.ports import InputPort
 from timely.dataflow.region import Loop, Region
 from timely.dataflow.schedule import Schedulable
 from timely.dataflow.sections import Section
 from timely.errors import BuildError
-from timely.order import Changes, Time
+from timely.order import Changes
 from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
 from timely.progress.protocol import Protocol
@@ -57,9 +55,6 @@ class Dataflow(DataflowCore):
         """What runs several operators as one."""
         self.has_moved = False
         """Whether a frontier had moved when the last step began."""
-        self._places: list[Place] = []
-        self._locations: dict[int, int] = {}
-        self._listeners: list[list[Schedulable]] = []
 
     # Building
 
@@ -120,7 +115,7 @@ class Dataflow(DataflowCore):
                 followed = [(number[place], summary) for place, summary in layout.followed.get(port.place, ())]
                 port.locate(number[layout.counted_at.get(port.place, port.place)], self.update, followed)
                 if port.interest:
-                    for location in port.frontier_locations:
+                    for location, _ in port.sources:
                         self._listeners[location].append(operator)
         for scheduled in self.schedule.operators:
             self._count_outstanding(scheduled)
@@ -171,18 +166,6 @@ class Dataflow(DataflowCore):
         for tee in self._tees:
             tee.resolve()
 
-    def listen(self, location: int, operator: Schedulable) -> None:
-        self._listeners[location].append(operator)
-
-    def location(self, place: int) -> int:
-        return self._locations[place]
-
-    def describe(self, location: int) -> str:
-        return str(self._places[location].named)
-
-    def scope_of(self, location: int) -> Surroundings:
-        return self._places[location].scope
-
     def is_in_loop(self, location: int) -> bool:
         """Return whether the times of a tracked location have a loop counter."""
         scope = self.scope_of(location)
@@ -208,11 +191,6 @@ class Dataflow(DataflowCore):
             for operator in self._activated
             if isinstance(operator, Operator)
         )
-
-    def send(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
-        if self.recorder is not None:
-            self.recorder.sent(channel, batch, worker)
-        self.host.allocator.send(worker, Data(self.index, channel, time, batch))
 
     def receive(self, sender: int, changes: Changes) -> None:
         """Apply a peer's atomic batch of progress, and pass it on to the workers that receive it from this one.
@@ -292,24 +270,6 @@ class Dataflow(DataflowCore):
     def is_complete(self) -> bool:
         """Whether nothing can happen here any more: no capability, no message, on any worker."""
         return self.tracker.is_idle and self.schedule.is_empty and not self.protocol.holding
-
-    def abandon(self) -> None:
-        """Close this, of which an error has ended the building."""
-        self.is_abandoned = True
-        self.close()
-
-    def close(self) -> None:
-        """Release what operators hold outside this dataflow (traces, files).
-
-        Called by one of its operators, it waits for that one to return, since all changes of a run are one batch.
-        Called by a function in line, it waits until what the program sends is queued, which would be owed for ever.
-        """
-        self.is_closed = True
-        if self.running is not None or self.sending is not None:
-            return
-        self.schedule.close()
-        callbacks, self._on_complete = self._on_complete, []  # so each is called once, whatever they call
-        close_all(callbacks)
 
     def _flush(self) -> bool:
         """Send changes and apply what they do to frontiers, until neither has anything for the other.

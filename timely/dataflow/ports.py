@@ -21,14 +21,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from threading import get_ident
 from typing import Any
 
 from timely.data.container import Batch, Columns, as_read_only, for_other_worker, frozen
 from timely.data.weight import weight_of
 from timely.dataflow.alike import joined, leading_alike, order_by_time
-from timely.dataflow.capability import Capability, Held, Holder
-from timely.dataflow.host import refuse_elsewhere
+from timely.dataflow.capability import Capability, Holder, Update, not_built
 from timely.dataflow.input_capability import InputCapability, Port
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.outstanding import Ledger
@@ -38,12 +36,8 @@ from timely.dataflow.recorder import Recorder
 from timely.dataflow.tee import Push, Tee
 from timely.errors import BuildError, CapabilityError
 from timely.order import Time
-from timely.origin import Origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary, images
-
-Update = Callable[[int, Time, int], None]
-"""Changes the count at a location and a time."""
 
 OVERHEAD = 512
 """About how many bytes a message takes besides its columns."""
@@ -72,7 +66,6 @@ class InputPort(Port):
 
     __slots__ = (
         "_frontier",
-        "_sources",
         "channel",
         "counter",
         "dataflow",
@@ -86,6 +79,7 @@ class InputPort(Port):
         "place",
         "queue",
         "recorder",
+        "sources",
         "spreads",
         "time",
         "update",
@@ -111,8 +105,9 @@ class InputPort(Port):
         self.recorder: Recorder | None = None
         self.counter: Callable[[Push], Push] | None = None
         """While messages are counted: what makes a function of messages count them."""
-        self.update: Update = _not_built
-        self._sources: list[tuple[int, PathSummary | None]] = []
+        self.update: Update = not_built
+        self.sources: list[tuple[int, PathSummary | None]] = []
+        """The locations from whose frontiers the frontier here follows, each with a summary, if any."""
         self._frontier: tuple[list[Antichain], Antichain] | None = None
 
     def locate(self, location: int, update: Update, sources: list[tuple[int, PathSummary | None]]) -> None:
@@ -123,12 +118,7 @@ class InputPort(Port):
         """
         self.location = location
         self.update = update
-        self._sources = sources or ([] if self.operator.progress is not None else [(location, None)])
-
-    @property
-    def frontier_locations(self) -> list[int]:
-        """The locations from whose frontiers the frontier here follows."""
-        return [location for location, _ in self._sources]
+        self.sources = sources or ([] if self.operator.progress is not None else [(location, None)])
 
     def __iter__(self) -> Iterator[tuple[InputCapability, Batch]]:
         """Take the queued messages; each comes with the right to send at its time."""
@@ -225,7 +215,7 @@ class InputPort(Port):
         """The times that may still arrive here, from any worker. Asked for when the operator is built."""
         if not self.interest:
             raise BuildError(f"{self} was built without interest in its frontier")
-        tracker, sources = self.dataflow.tracker, self._sources
+        tracker, sources = self.dataflow.tracker, self.sources
         operator = self.operator
         if operator.progress is not None:
             # At rest, only what comes in from the sources could result in anything here.
@@ -314,18 +304,13 @@ class OutputPort(Holder):
     """
 
     def __init__(self, operator: OperatorCore, index: int, tee: Tee, initial: bool) -> None:
+        super().__init__(operator.dataflow, operator.index, index, operator.origin)
         self.operator = operator
-        self.dataflow = operator.dataflow
-        self.activity = operator.dataflow.host.activity
-        self.index = index
         self.place = self.location = self.dataflow.add_place(operator.scope, self)
         self.outlet = PlannedOutput(self.place)
         operator.node.outlets.append(self.outlet)
         self.tee = tee
         self.initial = initial
-        self.update: Update = _not_built
-        self.live: set[Held] = set()
-        self.recorder: Recorder | None = None
         self.summaries: dict[Port, PathSummary | None] = {}
 
     def __str__(self) -> str:
@@ -333,11 +318,6 @@ class OutputPort(Holder):
 
     def __repr__(self) -> str:
         return f"<{self}>"
-
-    def locate(self, location: int, update: Update) -> None:
-        """Count capabilities at `location`."""
-        self.location = location
-        self.update = update
 
     def give(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
         """Send a batch, unless it is empty, at the capability's time.
@@ -398,52 +378,3 @@ class OutputPort(Holder):
         self.outlet.summaries[input.inlet] = summary
         identity = PathSummary.identity(self.operator.scope.width)
         self.dataflow.plan.add_edge(input.place, self.place, identity if summary is None else summary)
-
-    # Called by Capability alone.
-
-    @property
-    def built_at(self) -> Origin:
-        return self.operator.origin
-
-    @property
-    def worker_index(self) -> int:
-        return self.dataflow.worker_index
-
-    @property
-    def is_closed(self) -> bool:
-        return self.dataflow.is_closed
-
-    def refuse_elsewhere(self, call: str) -> None:
-        dataflow = self.dataflow
-        # Operators drop thousands in a second, so while one runs nobody looks.
-        if dataflow.running is None and get_ident() != self.activity.thread and not dataflow.is_closed:
-            refuse_elsewhere(dataflow.host, f"a capability on {self}", call)
-
-    def hold(self, held: Held, is_counted: bool) -> None:
-        if not is_counted:
-            self.update(self.location, held.time, 1)
-        self.live.add(held)
-        if self.recorder is not None:
-            self.recorder.made(self.operator.index, self.index, held.time, held.origin)
-
-    def move(self, held: Held, time: Time) -> None:
-        # In this order, an interrupt in between leaves too much counted. Too little would let a frontier pass.
-        self.update(self.location, time, 1)
-        before, held.time = held.time, time
-        self.update(self.location, before, -1)
-        if self.recorder is not None:
-            self.recorder.moved(self.operator.index, self.index, before, time)
-
-    def release(self, held: Held) -> None:
-        self.update(self.location, held.time, -1)
-        self.live.discard(held)
-        if self.recorder is not None:
-            self.recorder.dropped(self.operator.index, self.index, held.time)
-
-    def forget(self, held: Held) -> None:
-        if not self.dataflow.is_closed:
-            self.dataflow.host.call(held.drop_forgotten)
-
-
-def _not_built(location: int, time: Time, change: int) -> None:
-    raise BuildError("nothing is counted before the dataflow is complete: leave its `with` block first")

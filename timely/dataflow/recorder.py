@@ -13,7 +13,6 @@ from typing import Any
 
 from timely.data.container import Batch
 from timely.data.weight import weight_of
-from timely.dataflow.counts import Counts
 from timely.dataflow.tee import Push
 from timely.observe.events import (
     BatchEmitted,
@@ -147,6 +146,23 @@ class Recorder:
             for location in locations:
                 frontier = tracker.frontier(location).elements
                 log.record(FrontierChanged(now, *self._where, location, describe(location), frontier))
+
+
+class Counts:
+    """What the operators of one dataflow have done on one worker while they were counted (`timely.dataflow.counting`).
+
+    These numbers only grow. The worker's own thread adds to them, and any thread may read them.
+    """
+
+    def __init__(self, operators: int, channels: int, inlines: int) -> None:
+        self.nanoseconds = [0] * operators
+        """The time inside of activations, with that of what runs in line."""
+        self.emitted = [0] * operators
+        """Records that have left each operator, whatever receives them."""
+        self.received = [0] * channels
+        """Records of each channel that this worker's operator has received."""
+        self.inline_received = [0] * inlines
+        self.inline_sent = [0] * inlines
 
 
 class CountingRecorder(Recorder):

@@ -10,7 +10,7 @@ import pytest
 from differential import Collection, new_input
 from differential.graphs import bfs
 from timely import Config, Worker, execute, execute_directly
-from timely.dataflow.counts import Counts
+from timely.dataflow.recorder import Counts
 from timely.observe.accounts import Account
 from timely.observe.events import MessageReceived, ScheduleStopped
 
