@@ -120,8 +120,7 @@ def counts(worker: Worker) -> Any:
 
 def activations_in_loops(dataflow: Dataflow) -> list[int]:
     """Return how often each operator has run whose times have a loop counter."""
-    nodes = (node for node in dataflow.plan.nodes if node.scope.width > node.scope.outer)
-    return [dataflow.operators[node.index].activations for node in nodes]
+    return [each.activations for each in dataflow.operators if each.scope.width > each.scope.outer]
 
 
 def outermost_frontiers(worker: Worker) -> Any:
