@@ -95,8 +95,8 @@ def _equivalent_output(node: Node, inlet: Inlet) -> int | None:
 
 def _in_line(plan: Plan) -> set[int]:
     """Return the operators that run in line: all that may, but for one in each loop that consists of such only."""
-    in_line = {node.index for node in plan.nodes if node.may_run_in_line}
     candidates = [node for node in plan.nodes if node.may_run_in_line]
+    in_line = {node.index for node in candidates}
     while candidates:
         scheduled = {place for node in plan.nodes if node.index not in in_line for place in node.places}
         onward = [edge for edge in plan.edges if edge.source not in scheduled and edge.target not in scheduled]

@@ -6,8 +6,6 @@ from typing import Any
 
 from timely.arguments import check_kind, check_whole, refusal
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability
-from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
@@ -48,15 +46,12 @@ class LoopHandle:
         builder.connect(input, self._output, summary)
         push = later(self._output.tee, step, self._refused)
 
-        def constructor(capabilities: list[Capability]) -> Logic:
-            # No capability: what `push` sends is counted in the same step in which the message is counted no longer.
-            def logic() -> None:
-                for time, batch in input.drain():
-                    push(time, batch)
+        # No capability: what `push` sends is counted in the same step in which the message is counted no longer.
+        def logic() -> None:
+            for time, batch in input.drain():
+                push(time, batch)
 
-            return logic
-
-        builder.build(constructor, inline=push)
+        builder.build(lambda _: logic, inline=push)
 
     def _refused(self, time: Time) -> Exception:
         """Return the error for a message at a time from which none results."""

@@ -12,7 +12,6 @@ from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.capability_set import CapabilitySet
-from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore, check_scope
 from timely.errors import CaptureError
@@ -49,11 +48,7 @@ def replay_into(scope: ScopeCore[S], sources: Sequence[EventSource], *, name: st
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
     waker = poller(builder)
-
-    def constructor(capabilities: list[Capability]) -> Logic:
-        return Replay(share, output, capabilities[0], waker).run
-
-    builder.build(constructor)
+    builder.build(lambda capabilities: Replay(share, output, capabilities[0], waker).run)
     for source in share:
         scope.dataflow.when_complete(partial(builder.operator.attempt, source.close))
     return stream
