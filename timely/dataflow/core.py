@@ -45,7 +45,7 @@ class DataflowCore:
         self.outstanding: Outstanding = host.outstanding
         self.plan = Plan()
         self.due = Due(host.agenda, index)
-        self.schedule = Schedule(self.outstanding, self._is_congested, self.due)
+        self.schedule = Schedule(self.outstanding, lambda: host.is_congested, self.due)
         self.recorder: Recorder | None = None
         self.counts: Counts | None = None
         """What operators have done while they were counted (`Log.count`)."""
@@ -78,9 +78,6 @@ class DataflowCore:
 
     def __repr__(self) -> str:
         return f"<{self}>"
-
-    def _is_congested(self) -> bool:
-        return self.host.is_congested
 
     # Building
 

@@ -97,15 +97,12 @@ class Input:
         self._activity = builder.scope.dataflow.host.activity
         builder.operator.awaits = self._awaited
         builder.build(self._construct)
-        builder.scope.dataflow.when_program_ends(self.close, self._is_open)
+        builder.scope.dataflow.when_program_ends(self.close, lambda: not self.is_closed)
         builder.scope.dataflow.when_complete(self._end)
 
     def _construct(self, capabilities: list[Capability]) -> Logic:
         self._capability = capabilities[0]
-        return _nothing
-
-    def _is_open(self) -> bool:
-        return not self.is_closed
+        return lambda: None  # an input emits only when the program sends
 
     @property
     def time(self) -> Time:
@@ -303,7 +300,3 @@ def _refused(values: tuple[Any, ...]) -> DataError | None:
     except DataError as error:
         return error
     return None
-
-
-def _nothing() -> None:
-    """Do nothing: an input emits only when the program sends."""
