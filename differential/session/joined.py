@@ -169,8 +169,7 @@ def _filled(name: str, value: Any, known: str | None) -> Column:
         )
     column = column_of(value if is_column else [value], name)
     of = name_of(column)
-    adds_nulls = known is not None and of.endswith("?") and not known.endswith("?")
-    if known is None or of in (known, f"{known}?") or adds_nulls:
+    if known is None or of == known or (of.endswith("?") and not known.endswith("?")):  # the column then may have nulls
         return column
     try:
         return as_type(column, known)
