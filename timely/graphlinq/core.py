@@ -172,7 +172,7 @@ class Layers:
         layers, edges = self._layers, Columns(columns)
         # A merged layer has the later time, so no read may come that is not at or after it: such a read would lack the
         # earlier edges.
-        while layers and self._are_reads_at_or_after(time):
+        while layers and (not self._is_read or all(less_equal(time, each) for each in self._readers.frontier.elements)):
             earlier, before = layers[-1]
             if len(before) > 2 * len(edges) or not less_equal(earlier, time):
                 break
@@ -183,6 +183,3 @@ class Layers:
     def at(self, time: Time) -> list[Adjacency]:
         """Return the edges of all times at or before `time`, which may have additional loop counters."""
         return [adjacency for added, adjacency in self._layers if less_equal(added, time[: len(added)])]
-
-    def _are_reads_at_or_after(self, time: Time) -> bool:
-        return not self._is_read or all(less_equal(time, each) for each in self._readers.frontier.elements)
