@@ -8,10 +8,10 @@ same or another number of workers.
 from differential.durable.input import DurableSession, durable_input
 from differential.durable.local import LocalStore
 from differential.durable.output import DurableOutput, persist
-from differential.durable.places import Directory
 from differential.durable.shard import Shard
 from differential.durable.snapshots import Restorable, in_share, stateful
 from differential.durable.state import OpenShard, State
+from differential.durable.store import Directory
 
 __all__ = [
     "Directory",

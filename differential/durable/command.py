@@ -7,8 +7,8 @@ import time as clock
 from collections.abc import Sequence
 
 from differential.durable.manifest import Manifest, Position
-from differential.durable.places import Directory
 from differential.durable.shard import Shard, refuse_remains
+from differential.durable.store import Directory
 from differential.durable.writer import Writer
 from differential.frames.frame import aligned
 from timely.errors import ConfigError, StateError, StoreError

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from differential.durable.manifest import Manifest
-from differential.durable.places import Stores
 from differential.durable.shard import Shard
+from differential.durable.store import Stores
 from differential.durable.writer import Writer
 from timely import Worker, new_input
 from timely.lowlevel import Broadcast, InputPort

@@ -9,7 +9,7 @@ from differential.durable import rows
 from differential.durable.kinds import pa, pc
 from differential.durable.local import LocalStore
 from differential.durable.manifest import Manifest, Part
-from differential.durable.places import Store
+from differential.durable.store import Store
 from differential.durable.unanswered import awaited
 from timely.errors import StateError
 

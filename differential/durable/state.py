@@ -45,8 +45,8 @@ from typing import Any
 from differential.durable.kinds import kind_of
 from differential.durable.manifest import Keep, Manifest, Part, Position, described
 from differential.durable.opening import agreed, check, claimed
-from differential.durable.places import Stores, check_name, checked_fields, place_of
 from differential.durable.shard import Shard, refuse_remains
+from differential.durable.store import Stores, check_name, checked_fields, place_of
 from differential.durable.writer import Writer
 from timely import Scope, Worker
 from timely.errors import BuildError, StateError

@@ -10,7 +10,7 @@ import numpy as np
 
 from differential.data.codes import kind_of, type_name
 from differential.durable import kinds
-from differential.durable.places import Stores
+from differential.durable.store import Stores
 from differential.session.catalog import Catalog
 from differential.session.item import Item, readers
 from differential.session.kept import Kept

@@ -45,7 +45,7 @@ from timely.lowlevel import user_origin
 from timely.services import Live, serve_live
 
 if TYPE_CHECKING:
-    from differential.durable.places import Stores
+    from differential.durable.store import Stores
     from differential.session.serving.server import Server
 
 _numbers = count(1)

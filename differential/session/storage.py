@@ -28,8 +28,8 @@ from differential.data.updates import Updates
 from differential.durable import rows
 from differential.durable.kinds import empty, kind_of
 from differential.durable.manifest import Keep, Manifest, Position
-from differential.durable.places import Directory, Stores, check_name, place_of
 from differential.durable.shard import Shard
+from differential.durable.store import Directory, Stores, check_name, place_of
 from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes, RetainedChanges
 from differential.session.interrupt import Deferral

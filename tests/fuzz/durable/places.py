@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from differential.durable.local import MANIFEST, LocalStore
 from differential.durable.manifest import Manifest
-from differential.durable.places import Store
+from differential.durable.store import Store
 from tests.simulation.stores import Seeded, SimulatedDisk, SimulatedStore
 
 PATIENCE = 20.0

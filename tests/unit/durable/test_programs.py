@@ -29,7 +29,7 @@ from differential.durable import (
     writer,
 )
 from differential.durable.objects import Objects
-from differential.durable.places import Stores
+from differential.durable.store import Stores
 from timely import Config, Worker, execute, execute_directly
 from timely.errors import BuildError, ConfigError, DataError, FencedError, OperatorError, StateError, StoreError
 from timely.lowlevel import typed

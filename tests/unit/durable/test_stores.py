@@ -17,7 +17,7 @@ import pytest
 from differential.data.disk import OsDisk, replace_file
 from differential.durable.local import LocalStore
 from differential.durable.objects import Objects, ObjectStore
-from differential.durable.places import Directory, Store, check_name, place_of
+from differential.durable.store import Directory, Store, check_name, place_of
 from tests.simulation import stores
 from tests.simulation.stores import Seeded, SimulatedDisk, SimulatedStore
 from timely.errors import ConfigError, StoreError

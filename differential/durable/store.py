@@ -1,4 +1,4 @@
-"""Where durable collections are: a place has a store for each collection of a program, by name."""
+"""Where the files of durable collections are: a place has a store for each collection of a program, by name."""
 
 from __future__ import annotations
 
