@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-OFFSET = 10**12
+OFFSET = 5 * 10**12
+"""In the midst of the numbers of 13 digits, so that texts of numbers are in their order on both sides of 0."""
 LETTERS = ("", "a", "ä")
 
 

@@ -24,6 +24,7 @@ import tests.oracle
 from differential import Collection
 from tests.oracle.counts import OPERATORS, Counts, parts
 from tests.oracle.drawing import Drawing
+from tests.oracle.kinds import KINDS
 from tests.oracle.part import CONSTANT
 from tests.oracle.programs import LOOPS, Program, build
 from tests.oracle.scenario import Scenario, check
@@ -177,3 +178,12 @@ def _drawn(number: int) -> list[Program]:
     """Return the parts of this many programs."""
     drawing = Drawing(Random(0))
     return [part for _ in range(number) for part in parts(drawing.program(4))]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_columns_that_are_dressed_as_another_kind_keep_their_order(name: str) -> None:
+    numbers = np.arange(-20, 21)
+    columns = KINDS[name].dress(numbers)
+    rows = list(zip(*[column.tolist() for column in columns]))
+    assert rows == sorted(set(rows))
+    assert KINDS[name].undress(*columns).tolist() == numbers.tolist()
