@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.cluster.services import ANSWER, SCRIPT, TIMELY, Ended, python
+from tests.integration.cluster.services import ANSWER, SCRIPT, TIMELY, Ended, alone, python
 from tests.integration.launcher.launching import ROOT
 from timely.run.state import reserved
 
@@ -18,6 +19,13 @@ RESTARTED = ROOT / "tests/integration/cluster/scripts/restarted.py"
 @pytest.fixture(autouse=True, scope="module")
 def _ray() -> None:
     python("ray>=2.40", "ray")
+
+
+@pytest.fixture(autouse=True)
+def _alone(_ray: None) -> Iterator[None]:
+    """Ray takes for dead what does not answer in time, as happens if several clusters share few cores."""
+    with alone("ray"):
+        yield
 
 
 def test_a_program_runs_on_actors_and_goes_on_after_one_has_died(tmp_path: Path) -> None:
