@@ -314,7 +314,7 @@ def external(symbol: str, signature: Signature) -> Any:
 
 
 def object_codes(
-    function: Any, symbol: str, signature: Signature, processors: list[Processor], is_vectorised: bool
+    function: Any, symbol: str, signature: Signature, processors: list[Processor], is_bulk: bool
 ) -> list[tuple[bytes, list[str]]]:
     """Return for each processor a kernel's object code, and the names of what it needs from elsewhere.
 
@@ -336,7 +336,7 @@ def object_codes(
         made = []
         for processor in processors:
             own = linked.clone()
-            code = codegen_of(processor).object_code(own, is_vectorised)
+            code = codegen_of(processor).object_code(own, is_bulk)
             needs = [each.name for each in own.functions if each.is_declaration and not each.name.startswith("llvm.")]
             made.append((code, needs))
     return made

@@ -98,7 +98,7 @@ class Kernel(functools.partial[Any], StandIn):
 
     source: Any
     loaded: Any
-    is_vectorised: bool
+    is_bulk: bool
 
     def prepare(self) -> Any:
         """Return this kernel as a function, compiled or loaded; later calls of the kernel go straight to it."""
@@ -117,7 +117,7 @@ class Kernel(functools.partial[Any], StandIn):
         """Return what is kept of this kernel. Its key also spells out how this module compiles functions."""
         signature = Signature.of(self.source)
         with uninterrupted():
-            sources = digest_of(self.source) + (" vectorised" if self.is_vectorised else "")
+            sources = digest_of(self.source) + (" bulk" if self.is_bulk else "")
             return CacheEntry(f"{self.source.__module__}.{self.source.__qualname__}", signature, sources)
 
     def is_compiled(self) -> bool:
@@ -129,7 +129,7 @@ class Kernel(functools.partial[Any], StandIn):
         codegen, symbol = _codegen(), self.entry().symbol
         copy = _resolved(self.source)
         copy.__qualname__ = symbol  # names of machine code are unique in a process
-        made = codegen.object_codes(copy, symbol, Signature.of(self.source), processors, self.is_vectorised)
+        made = codegen.object_codes(copy, symbol, Signature.of(self.source), processors, self.is_bulk)
         return [payload_of(code, needs) for code, needs in made]
 
     def external(self) -> Any:
@@ -197,15 +197,15 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     made = Kernel(first_call)
     made.source = cast(FunctionType, function)
     made.loaded = None
-    made.is_vectorised = False
+    made.is_bulk = False
     functools.update_wrapper(made, function)
     _KERNELS.append(made)
     return cast("Callable[Parameters, Result]", made)
 
 
-def vectorised(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Return a kernel to be compiled with loops that compute several items at a time: for passes over whole columns."""
-    cast(Kernel, function).is_vectorised = True
+def bulk(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return a kernel whose loops are optimised most: for passes over whole columns."""
+    cast(Kernel, function).is_bulk = True
     return function
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel, vectorised
+from differential.kernels.compile import Batches, Ints, Table, Times, bare, bulk, inner, kernel
 from differential.kernels.memory import (
     COORDINATES,
     DIFFS,
@@ -201,7 +201,7 @@ def is_in_order(keys: Ints, vals: Ints, index: Ints) -> bool:
     return True
 
 
-@vectorised
+@bulk
 @kernel
 def consolidate_parts(parts: Batches, since: Times) -> tuple[Ints, Ints, Ints, Ints, Table]:
     """Return the updates of all parts, consolidated: columns sorted by (key, value, time), and a table of times that is
@@ -254,7 +254,7 @@ def plan_words(parts: Table) -> tuple[int, Ints, Ints, int, Table, Ints, Table, 
     return words, first, second, int(is_by_row), layout, diffs, times, place
 
 
-@vectorised
+@bulk
 @kernel
 def unpack_words(
     first: Ints, second: Ints, layout: Table, is_by_row: int, diffs: Ints, times: Table

@@ -19,7 +19,8 @@ from differential.kernels.runtime import TEXT
 
 INLINES = tuple(map(int, llvmlite.__version__.split(".")[:2])) >= (0, 48)
 """Whether functions can be marked for inlining. Before 0.48, llvmlite marked what they return, which LLVM refuses."""
-_MOST_OPTIMISED = 2
+_LEVEL, _BULK_LEVEL = 2, 3
+"""LLVM's levels of optimisation: for most kernels, and for those that make passes over whole columns."""
 
 
 class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -89,14 +90,16 @@ class Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
         return self._processor.features
 
     def _pass_builder(self, **settings: Any) -> Any:
-        """Return LLVM's passes for Numba's settings, up to level 2, which leave most loops as they are.
+        """Return LLVM's passes for Numba's settings, which leave loops as they are unless they are to be vectorised.
 
-        Level 3 and unrolled loops take a third of LLVM's time, and vectorised loops make kernels larger. Only passes
-        over whole columns become faster, if they are vectorised (docs/design/0023-kernels-without-numba.md).
+        Level 3 takes longer and vectorised and unrolled loops make kernels larger, and only passes over whole columns
+        become faster (docs/design/0023-kernels-without-numba.md).
         """
-        options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), _MOST_OPTIMISED))
-        options.loop_vectorization, options.slp_vectorization = settings.get("loop_vectorize", False), False
-        options.loop_unrolling = options.loop_interleaving = False
+        is_bulk = settings.get("loop_vectorize", False)
+        level = min(int(settings.get("opt", config.OPT)), _BULK_LEVEL if is_bulk else _LEVEL)
+        options = llvm.create_pipeline_tuning_options(level)
+        options.slp_vectorization = False
+        options.loop_vectorization = options.loop_unrolling = options.loop_interleaving = is_bulk
         return llvm.create_pass_builder(self._tm, options)
 
     def _function_pass_manager(self, **settings: Any) -> Any:
@@ -113,9 +116,9 @@ class Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
             manager.add_refprune_pass(codegen._parse_refprune_flags())
         return manager, self._pass_builder(**settings)
 
-    def object_code(self, module: Any, is_vectorised: bool) -> bytes:
+    def object_code(self, module: Any, is_bulk: bool) -> bytes:
         """Return the object code of a module, which is optimised in place."""
-        manager, passes = self._module_pass_manager(loop_vectorize=is_vectorised)
+        manager, passes = self._module_pass_manager(loop_vectorize=is_bulk)
         manager.run(module, passes)
         module.verify()
         return self._tm.emit_object(module)  # type: ignore[no-any-return]

@@ -5,6 +5,9 @@ deals them out to as many places as the digit has values and keeps the order of 
 out by their most significant bits, to so few places that a cache line of each stays in the nearest cache; each part
 that is still too large is dealt out again. (Beyond the cache, a pass with 1024 places takes up to 15 ns a word,
 depending on the processor; one with 64 places takes 3 to 5.)
+
+Words of many bits that fit into the cache mostly differ in their two leading digits. So only these are passes, and
+insertion sorts the few words that agree in both; where many agree, the other digits are passes, too.
 """
 
 from __future__ import annotations
@@ -22,6 +25,9 @@ _DIGIT = 9
 _SMALL_DIGIT = 7
 _SMALL_DIGIT_ROWS = 2000
 _LEADING = 6
+_MANY_BITS = 3 * _DIGIT
+"""Up to this many bits, passes by all digits take no longer than two passes and insertion."""
+_FEW = 16
 
 
 @bare
@@ -85,6 +91,46 @@ def sort_parts(
     return words, others, spare, other_spare
 
 
+@bare
+def insert_sorted(words: Ints, low: int) -> None:
+    """Sort the words by the bits from `low` on, by insertion: for words that are nearly in order."""
+    shift = np.uint64(low)
+    for row in range(1, len(words)):
+        word, place = words[row], row
+        while place > 0 and np.uint64(word) >> shift < np.uint64(words[place - 1]) >> shift:
+            words[place] = words[place - 1]
+            place -= 1
+        words[place] = word
+
+
+@inner
+def sort_leading(words: Ints, spare: Ints, fields: Table, high: int) -> None:
+    """Sort words of which no second ones exist by the bits of the one field that are below `high`, in place.
+
+    Two passes sort them by the two leading digits. Of the words that agree in these, many are sorted by the other
+    digits, and few are left to insertion.
+    """
+    nothing, digit, low = words[:0], _DIGIT if len(words) >= _SMALL_DIGIT_ROWS else _SMALL_DIGIT, fields[0, 1]
+    ends, rest = np.empty((1 << digit) + 1, np.int64), high - 2 * digit
+    deal_out(words, nothing, spare, nothing, rest, mask_of(digit), ends)
+    deal_out(spare, nothing, words, nothing, rest + digit, mask_of(digit), ends)
+    row = 0
+    while row + _FEW < len(words):
+        # If two words agree in the leading digits, so do those between them.
+        if (words[row] ^ words[row + _FEW]) >> rest != 0:
+            row += _FEW
+            continue
+        start, stop = row, row + _FEW + 1
+        while start > 0 and (words[start - 1] ^ words[row]) >> rest == 0:
+            start -= 1
+        while stop < len(words) and (words[stop] ^ words[row]) >> rest == 0:
+            stop += 1
+        run, _, _, _ = sort_parts(words[start:stop], nothing, (spare[start:stop], nothing), fields, rest)
+        words[start:stop] = run
+        row = stop
+    insert_sorted(words, low)
+
+
 @inner
 def sort_words(first: Ints, second: Ints, fields: Table) -> tuple[Ints, Ints, Ints]:
     """Return the words, of which the second may be absent, sorted by the fields; and a spare array.
@@ -95,13 +141,10 @@ def sort_words(first: Ints, second: Ints, fields: Table) -> tuple[Ints, Ints, In
     spare, other_spare = empty(len(first)), empty(len(second))
     _, low, top = fields[len(fields) - 1]
     most = IN_CACHE if len(second) == 0 else IN_CACHE // 2
-    if len(first) <= most:
-        first, second, spare, other_spare = sort_parts(first, second, (spare, other_spare), fields, top)
-        return first, second, spare
     # A stack of parts to sort: start, stop, the first bit above those to sort by, and whether it is in the spares. The
     # words of a part agree in the bits above.
     # A part is replaced by at most 2**_LEADING, which have _LEADING bits fewer to sort by: so the stack has room.
-    parts = np.empty(((1 << _LEADING) * WORD, 4), np.int64)
+    parts = np.empty(((1 << _LEADING) * (WORD // _LEADING + 1), 4), np.int64)
     parts[0] = 0, len(first), top, 0
     waiting, ends = 1, np.empty((1 << _LEADING) + 1, np.int64)
     while waiting > 0:
@@ -112,7 +155,10 @@ def sort_words(first: Ints, second: Ints, fields: Table) -> tuple[Ints, Ints, In
         if is_spare != 0:
             words, others, other_words, other_others = other_words, other_others, words, others
         if stop - start <= most or high == low:
-            words, others, _, _ = sort_parts(words, others, (other_words, other_others), fields, high)
+            if len(second) == 0 and high - low > _MANY_BITS:
+                sort_leading(words, other_words, fields, high)
+            else:
+                words, others, _, _ = sort_parts(words, others, (other_words, other_others), fields, high)
             # The passes may leave the part in the spares.
             if words.ctypes.data != first[start:].ctypes.data:
                 first[start:stop] = words

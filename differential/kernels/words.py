@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, inner, kernel, vectorised
+from differential.kernels.compile import Ints, Table, bare, bulk, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, VALS, at, column, empty
 from differential.kernels.radix import WORD, mask_of, sort_words
 from differential.kernels.wide import Overflow, carry, fits
@@ -193,7 +193,7 @@ def insert_times(words: Ints, index: Ints, place: Ints, layout: Table) -> None:
         words[row] |= place[at(index, row, 0)] << shift
 
 
-@vectorised
+@bulk
 @kernel
 def pack_part(
     parts: Table, part: int, start: int, first: Ints, second: Ints, place: Ints, is_by_row: int, layout: Table

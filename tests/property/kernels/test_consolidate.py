@@ -183,6 +183,8 @@ _COLUMNS = {
     "many bits": _DRAW.integers(0, 1 << 45, _MANY),
     "all bits": _DRAW.integers(-(1 << 63), (1 << 63) - 1, 4000)[_DRAW.integers(0, 4000, _MANY)],
     "one value": np.full(_MANY, 7),
+    "close to each other, but for one": np.where(np.arange(_MANY) == 9, 1 << 44, _DRAW.integers(0, 1 << 12, _MANY)),
+    "skewed": (_DRAW.pareto(1.0, _MANY) * 10).astype(np.int64) % (1 << 22),
     "mostly one value": np.where(_DRAW.integers(0, 50, _MANY) == 0, _DRAW.integers(0, 1 << 30, _MANY), 5),
     "two columns": (_DRAW.integers(0, 700, _MANY) << 32) + _DRAW.integers(0, 700, _MANY) + (1 << 31),
     "two columns, one negative": (_DRAW.integers(-5, 5, _MANY) << 32) + _DRAW.integers(0, 700, _MANY) + (1 << 31),
@@ -199,6 +201,21 @@ def test_more_rows_than_the_cache_holds_are_sorted_and_summed(keys: str, vals: s
     expected = _by_numpy(*rows)
     for column, right in zip(result, expected):
         assert np.array_equal(column, right)
+
+
+@pytest.mark.parametrize("vals", _COLUMNS)
+@pytest.mark.parametrize("keys", _COLUMNS)
+@pytest.mark.parametrize("rows", [97, 250, 2500, _MANY // 2])
+def test_rows_that_the_cache_holds_are_sorted_and_summed(rows: int, keys: str, vals: str) -> None:
+    """Rows that differ, mostly agree, or agree in long runs, in the leading bits of their words."""
+    start = int(_DRAW.integers(0, max(_MANY - rows, 1)))
+    columns = _COLUMNS[keys][start:][:rows].copy(), _COLUMNS[vals][start:][:rows].copy()
+    index, diffs = np.zeros(len(columns[0]), np.int64), np.ones(len(columns[0]), np.int64)
+    expected = _by_numpy(*columns, index, diffs)
+    keys_found, vals_found, _, sums, _ = consolidate(*columns, NOTHING, NOTHING, np.array([[3]]))
+    assert np.array_equal(keys_found, expected[0])
+    assert np.array_equal(vals_found if len(vals_found) != 0 else 0 * keys_found, expected[1])
+    assert np.array_equal(sums if len(sums) != 0 else 0 * keys_found + 1, expected[3])
 
 
 @pytest.mark.parametrize("field", range(2))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from differential.kernels import compile as compiling, digest
-from differential.kernels.compile import Ints, Kernel, Table, bare, inner, kernel, vectorised
+from differential.kernels.compile import Ints, Kernel, Table, bare, bulk, inner, kernel
 from differential.kernels.memory import at, column, times_of
 from differential.kernels.processor import Processor
 
@@ -274,9 +274,9 @@ def test_a_kernel_without_a_file_and_without_a_declared_result_is_compiled(tmp_p
     assert done.stdout == "[0 2 4]\n", done.stderr
 
 
-def test_a_vectorised_kernel_is_other_code_under_another_key_with_the_same_results() -> None:
+def test_a_bulk_kernel_is_other_code_under_another_key_with_the_same_results() -> None:
     plain: Kernel = difference_of  # type: ignore[assignment]
-    other: Kernel = vectorised(kernel(plain.source))  # type: ignore[assignment]
+    other: Kernel = bulk(kernel(plain.source))  # type: ignore[assignment]
     compiling._KERNELS.remove(other)
     assert plain.entry().symbol != other.entry().symbol
     host = [Processor.of_host()]

@@ -40,11 +40,11 @@ def test_only_functions_that_are_called_in_one_place_are_always_inlined(monkeypa
 
     optimise, seen = Codegen.object_code, {}
 
-    def looked_at(self: Codegen, module: Any, is_vectorised: bool) -> bytes:
+    def looked_at(self: Codegen, module: Any, is_bulk: bool) -> bytes:
         for function in module.functions:
             if found := re.search("called_once|called_twice|calling", function.name):
                 seen[found.group()] = b"alwaysinline" in b" ".join(function.attributes), function.linkage.name
-        return optimise(self, module, is_vectorised)
+        return optimise(self, module, is_bulk)
 
     monkeypatch.setattr(Codegen, "object_code", looked_at)
     cast(Kernel, calling).object_codes([Processor.of_host()])
