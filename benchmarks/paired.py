@@ -27,9 +27,10 @@ from benchmarks import turns
 from benchmarks.__main__ import WORKLOADS
 from benchmarks.harness import ROOT, Case, Figures, at_least
 from benchmarks.incremental import BATCH, BATCH_SIZE, INITIAL, SINGLE_MEDIAN
-from benchmarks.table import aligned
+from timely.run.launched import INTERRUPTED
 
 Measured = TypeVar("Measured")
+ROW = "{:<32}{:<32}{:>5}{:>10}{:>10}{:>8}  {}"
 ROUNDS = 30
 SECONDS = 60.0
 GRAPHS = ("degrees", "bfs", "wcc", "scc", "pagerank", "closure", "sssp", "triangles")
@@ -166,16 +167,15 @@ def main() -> int:
     cases = {each.name: each for name in WORKLOADS for each in importlib.import_module(f"benchmarks.{name}").CASES}
     if unknown := [name for name in options.only if name not in cases]:
         parser.error(f"there is no case {unknown[0]!r}; there are {', '.join(cases)}")
-    rows: list[tuple[str, ...]] = [("case", "figure", "pairs", "other", "this", "ratio", "of half the pairs")]
-    for name in options.only:
-        print(f"measuring {name}", file=sys.stderr)
-        for each in compare(
-            cases[name], Checkout.at(options.other), Checkout.at(ROOT), options.rounds, options.seconds
-        ):
-            medians = f"{each.before:.4g}", f"{each.after:.4g}"
-            spread = f"{each.low:.3f} to {each.high:.3f}"
-            rows.append((name, each.figure, str(each.pairs), *medians, f"{each.ratio:.3f}", spread))
-    print(aligned(rows))
+    before, after = Checkout.at(options.other), Checkout.at(ROOT)
+    print(ROW.format("case", "figure", "pairs", "other", "this", "ratio", "of half the pairs"))
+    try:
+        for name in options.only:
+            for each in compare(cases[name], before, after, options.rounds, options.seconds):
+                medians, spread = (f"{each.before:.4g}", f"{each.after:.4g}"), f"{each.low:.3f} to {each.high:.3f}"
+                print(ROW.format(name, each.figure, each.pairs, *medians, f"{each.ratio:.3f}", spread), flush=True)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return 0
 
 
