@@ -33,6 +33,8 @@ Measured = TypeVar("Measured")
 ROW = "{:<32}{:<32}{:>5}{:>10}{:>10}{:>8}  {}"
 ROUNDS = 30
 SECONDS = 60.0
+MOST, TURN_SECONDS = 40, 0.2
+"""How often a piece of work is done in one turn, and about how long a turn may last if it is done several times."""
 GRAPHS = ("degrees", "bfs", "wcc", "scc", "pagerank", "closure", "sssp", "triangles")
 FIGURES = {turns.LOAD: (INITIAL, 1.0), turns.CHANGE: (SINGLE_MEDIAN, 1e6), turns.BATCH: (BATCH, 1e6 / BATCH_SIZE)}
 """The figure of each piece of work, and by what its seconds are multiplied."""
@@ -88,10 +90,10 @@ class Player:
             finally:
                 process.terminate()
 
-    def take_turn(self, piece: str) -> float:
-        """Do a piece of work for one turn; return the median of the seconds that it took."""
+    def take_turn(self, piece: str, times: int) -> float:
+        """Do a piece of work so many times; return the median of the seconds that it took."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{piece}\n")
+        self._process.stdin.write(f"{piece} {times}\n")
         self._process.stdin.flush()
         return float(statistics.median(json.loads(self._reply())))
 
@@ -132,12 +134,10 @@ def compare(case: Case, before: Checkout, after: Checkout, rounds: int, seconds:
         with Player.of(before, case) as other, Player.of(after, case) as this:
             for piece in other.pieces:
                 figure, factor = FIGURES[piece]
-
-                def turn(player: Player, piece: str = piece) -> float:
-                    return player.take_turn(piece)
-
-                turn(other), turn(this)  # not measured
-                pairs = _pairs(lambda: turn(other), lambda: turn(this), rounds, seconds)
+                # Both do the same changes in a turn, as many as took a while when they were not measured.
+                slowest = max(player.take_turn(piece, 1) for player in (other, this))
+                turn = piece, max(1, min(MOST, int(TURN_SECONDS / slowest)))
+                pairs = _pairs(lambda: other.take_turn(*turn), lambda: this.take_turn(*turn), rounds, seconds)  # noqa: B023
                 yield Compared.of(figure, [(factor * first, factor * second) for first, second in pairs])
         return
     found = defaultdict[str, list[tuple[float, float]]](list)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import time as clock
 
 from benchmarks import incremental
 from benchmarks.graphs import ChangingGraph
@@ -17,9 +16,6 @@ from benchmarks.incremental import BATCH_SIZE, Definition, FromScratch, Session
 from timely import Worker, execute_directly
 
 LOAD, CHANGE, BATCH = "load", "change", "batch"
-TURN_SECONDS = 0.2
-"""A turn ends after this time, or after `MOST` changes."""
-MOST = 40
 
 
 def main() -> None:
@@ -44,19 +40,20 @@ def main() -> None:
 
 
 def take_turns(worker: Worker, definition: Definition, graph: ChangingGraph, pieces: list[str]) -> None:
-    """Print which pieces of work there are; then do what each line of the input names, and print the seconds."""
+    """Print which pieces of work there are; then do what each line of the input names, so many times, and print the
+    seconds of each time."""
     session = Session(worker, definition, graph)
     print(json.dumps(pieces), flush=True)
     for line in sys.stdin:
-        if (piece := line.strip()) == LOAD:
-            session.close()
-            session = Session(worker, definition, graph)
-            seconds = [session.load()]
-        else:
-            changes = {CHANGE: 1, BATCH: BATCH_SIZE}[piece]
-            seconds, end = [], clock.perf_counter() + TURN_SECONDS
-            while len(seconds) < MOST and (not seconds or clock.perf_counter() < end):
-                seconds.append(session.change(changes))
+        piece, times = line.split()
+        seconds = []
+        for _ in range(int(times)):
+            if piece == LOAD:
+                session.close()
+                session = Session(worker, definition, graph)
+                seconds.append(session.load())
+            else:
+                seconds.append(session.change({CHANGE: 1, BATCH: BATCH_SIZE}[piece]))
         print(json.dumps(seconds), flush=True)
 
 

@@ -46,7 +46,7 @@ def test_a_checkout_that_fails_is_named() -> None:
     with Player.of(HERE, SMALL) as player:
         assert player.pieces == [turns.LOAD, turns.CHANGE, turns.BATCH]
         with pytest.raises(SystemExit, match=r"bfs 500/2500: ended with status 1"):
-            player.take_turn("nothing known")
+            player.take_turn("nothing known", 1)
 
 
 def test_what_cannot_be_compared_is_refused(
