@@ -92,7 +92,7 @@ class Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
     def _pass_builder(self, **settings: Any) -> Any:
         """Return LLVM's passes for Numba's settings, which leave loops as they are unless they are to be vectorised.
 
-        Level 3 takes longer and vectorised and unrolled loops make kernels larger, and only passes over whole columns
+        Level 3 takes longer, vectorised and unrolled loops make kernels larger, and only passes over whole columns
         become faster (docs/design/0023-kernels-without-numba.md).
         """
         is_bulk = settings.get("loop_vectorize", False)

@@ -28,6 +28,7 @@ _LEADING = 6
 _MANY_BITS = 3 * _DIGIT
 """Up to this many bits, passes by all digits take no longer than two passes and insertion."""
 _FEW = 16
+"""Words that agree in both leading digits are left to insertion if they are less than twice as many."""
 
 
 @bare
