@@ -25,12 +25,13 @@ from typing import NamedTuple, TypeVar
 
 from benchmarks import turns
 from benchmarks.__main__ import WORKLOADS
+from benchmarks.compiled import stale
 from benchmarks.harness import ROOT, Case, Figures, at_least
 from benchmarks.incremental import BATCH, BATCH_SIZE, INITIAL, SINGLE_MEDIAN
 from timely.run.launched import INTERRUPTED
 
 Measured = TypeVar("Measured")
-ROW = "{:<32}{:<32}{:>5}{:>10}{:>10}{:>8}  {}"
+ROW = "{:<34} {:<32}{:>5}{:>10}{:>10}{:>8}  {}"
 ROUNDS = 30
 SECONDS = 60.0
 MOST, TURN_SECONDS = 40, 0.2
@@ -91,7 +92,7 @@ class Player:
                 process.terminate()
 
     def take_turn(self, piece: str, times: int) -> float:
-        """Do a piece of work so many times; return the median of the seconds that it took."""
+        """Do a piece of work that many times; return the median of the seconds that it took."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{piece} {times}\n")
         self._process.stdin.flush()
@@ -167,6 +168,8 @@ def main() -> int:
     cases = {each.name: each for name in WORKLOADS for each in importlib.import_module(f"benchmarks.{name}").CASES}
     if unknown := [name for name in options.only if name not in cases]:
         parser.error(f"there is no case {unknown[0]!r}; there are {', '.join(cases)}")
+    if complaint := stale():
+        parser.error(complaint)
     before, after = Checkout.at(options.other), Checkout.at(ROOT)
     print(ROW.format("case", "figure", "pairs", "other", "this", "ratio", "of half the pairs"))
     try:
@@ -182,10 +185,10 @@ def main() -> int:
 def _pairs(
     before: Callable[[], Measured], after: Callable[[], Measured], rounds: int, seconds: float
 ) -> list[tuple[Measured, Measured]]:
-    """Return what both return in each round. They take turns in beginning."""
+    """Return what both return in each round, at least one. Which of them begins alternates."""
     pairs: list[tuple[Measured, Measured]] = []
     end = clock.monotonic() + seconds
-    while len(pairs) < rounds and (not pairs or clock.monotonic() < end):
+    while not pairs or (len(pairs) < rounds and clock.monotonic() < end):
         if len(pairs) % 2:
             second = after()
             pairs.append((before(), second))

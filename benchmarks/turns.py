@@ -40,8 +40,10 @@ def main() -> None:
 
 
 def take_turns(worker: Worker, definition: Definition, graph: ChangingGraph, pieces: list[str]) -> None:
-    """Print which pieces of work there are; then do what each line of the input names, so many times, and print the
-    seconds of each time."""
+    """Print which pieces of work there are, then follow the lines of the input.
+
+    A line has a piece and a number: the piece is done that many times, and the seconds of each time are printed.
+    """
     session = Session(worker, definition, graph)
     print(json.dumps(pieces), flush=True)
     for line in sys.stdin:

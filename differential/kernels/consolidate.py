@@ -5,8 +5,8 @@ are merge-sorted. More are packed into words of 64 bits, one or two a row, which
 two words do not hold a row (keys and values both of all magnitudes, and many times) are they merge-sorted too. Rows
 that come in order are only folded. The rows may come in several parts, and are packed from where they are.
 
-*Cost.* Merge sort costs n log n comparisons of rows; the words cost a pass for each 7 to 9 bits that the rows differ
-in. Folding is two passes.
+*Cost.* Merge sort costs n log n comparisons of rows; the words cost at most a pass for each 7 to 9 bits that the rows
+differ in. Folding is two passes.
 
 Absent columns (see `memory`) take no bits of a word and are not written out. A column of the result is absent if it
 would hold only the default: values of 0, diffs of 1, one time.
